@@ -29,12 +29,39 @@ void write_both_ropes(const LanguageModel& model, Json* config) {
   (*config)["rope_theta"] = theta;
 }
 
+// The names of the classes, by which transformers knows their number. Without names of the data or
+// of the model, those that transformers gives.
+void write_classes(const LanguageModel& model, const std::set<std::string>& outputs,
+                   const std::vector<std::string>& classes, Json* config) {
+  const bool has_head = outputs.contains("logits") || outputs.contains("token_logits");
+  const int64_t count = outputs.contains("span_logits") ? 2 : model.encoder->num_classes;
+  const Json* own = config->find("id2label");
+  const bool keeps = own && own->is_object() && static_cast<int64_t>(own->size()) == count;
+  config->erase("num_labels");
+  if (!has_head || (classes.empty() && keeps)) {
+    if (keeps || !own) return;
+    for (const char* field : {"id2label", "label2id"}) config->erase(field);
+    return;
+  }
+  Json names = Json::object(), numbers = Json::object();
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string name = static_cast<int64_t>(classes.size()) == count
+                                 ? classes[static_cast<size_t>(i)]
+                                 : "LABEL_" + std::to_string(i);
+    names[std::to_string(i)] = name;
+    numbers[name] = i;
+  }
+  (*config)["id2label"] = names;
+  (*config)["label2id"] = numbers;
+}
+
 }  // namespace
 
-Json hugging_face_config(const LanguageModel& model, const Json& given, const std::string& dtype) {
+Json hugging_face_config(const LanguageModel& model, const Json& given, const std::string& dtype,
+                         const std::set<std::string>& outputs,
+                         const std::vector<std::string>& classes) {
   Json config = given;
-  const LanguageFamily& family = language_family_registry().get(model.family);
-  config["architectures"] = Json::array({family.architecture});
+  config["architectures"] = Json::array({architecture_of(model, outputs)});
   config["model_type"] = model.family;
   config["dtype"] = dtype;
   config["torch_dtype"] = dtype;
@@ -43,6 +70,7 @@ Json hugging_face_config(const LanguageModel& model, const Json& given, const st
   config.erase("_name_or_path");
   config.erase("transformers_version");
   if (model.rope) write_both_ropes(model, &config);
+  if (model.encoder) write_classes(model, outputs, classes, &config);
   return config;
 }
 

@@ -10,8 +10,10 @@
 #include "base/file_status.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "models/task.h"
 #include "models/text/language_models.h"
 #include "train/initial_weights.h"
+#include "train/job_task.h"
 #include "train/trained_weights.h"
 
 namespace fleet {
@@ -151,6 +153,13 @@ void write_generation_config(const Json& config, const std::string& source,
   write_file_atomically(folder + "/" + name, generation.dump(2) + "\n");
 }
 
+// The loss of transformers' class.
+void set_problem(const std::string& task, Json* config) {
+  const TaskDef& def = task_registry().get(task);
+  if (def.predicts_numbers) (*config)["problem_type"] = "regression";
+  if (def.probabilities) (*config)["problem_type"] = "single_label_classification";
+}
+
 }  // namespace
 
 std::string export_hugging_face(const Job& job, const std::string& folder, int64_t shard_bytes) {
@@ -162,9 +171,13 @@ std::string export_hugging_face(const Job& job, const std::string& folder, int64
   check_folder(folder, source->folder);
   const LanguageModel model = language_model_of(*source);
   TrainedWeights weights = trained_weights(job, "checkpoint.resume");
-  TensorFile file = hugging_face_tensors(model, weights.file, weights.paths[0]);
+  for (const std::string& line : weights.lines) spdlog::info("{}: {}", weights.paths[0], line);
+  const std::set<std::string> outputs = outputs_of(job);
+  TensorFile file = hugging_face_tensors(model, weights.file, weights.paths[0], outputs);
   const std::string dtype = unify_types(&file);
-  const Json config = hugging_face_config(model, source->config, dtype);
+  Json config =
+      hugging_face_config(model, source->config, dtype, outputs, class_names(job, weights));
+  if (outputs.contains("logits")) set_problem(job.task, &config);
   make_directories(folder);
   const std::set<std::string> names = write_weights(file, folder, shard_bytes);
   remove_stale_weights(folder, names);

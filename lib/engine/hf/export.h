@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "base/config.h"
 #include "base/json.h"
@@ -25,13 +27,16 @@ std::string export_hugging_face(const Job& job, const std::string& folder,
                                 int64_t shard_bytes = kShardBytes);
 
 // The tensors under transformers' names: parameters split into their parts. kUsage naming `path`
-// if a parameter is missing or has another shape, or if there are more.
+// if a parameter is missing or has another shape, or if there are more. outputs: the network's.
 TensorFile hugging_face_tensors(const LanguageModel& model, const TensorFile& file,
-                                const std::string& path);
+                                const std::string& path, const std::set<std::string>& outputs = {});
 
 // A config.json that transformers 4.57 and 5 read alike: rope_theta and rope_scaling besides
-// rope_parameters, torch_dtype besides dtype.
-Json hugging_face_config(const LanguageModel& model, const Json& config, const std::string& dtype);
+// rope_parameters, torch_dtype besides dtype. outputs: the network's, which choose the class that
+// transformers loads. classes: names of the classes, or empty.
+Json hugging_face_config(const LanguageModel& model, const Json& config, const std::string& dtype,
+                         const std::set<std::string>& outputs = {},
+                         const std::vector<std::string>& classes = {});
 
 // The job of a checkpoint: the settings in the run's config.txt that are not defaults. kUsage if
 // the folder is not a checkpoint of a run.

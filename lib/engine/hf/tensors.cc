@@ -40,11 +40,11 @@ HostTensor part_of(const HostTensor& whole, const WeightPart& part, int64_t begi
 }  // namespace
 
 TensorFile hugging_face_tensors(const LanguageModel& model, const TensorFile& file,
-                                const std::string& path) {
+                                const std::string& path, const std::set<std::string>& outputs) {
   TensorFile result;
   result.metadata["format"] = "pt";
   std::set<std::string> used;
-  const std::vector<WeightPart> parts = weight_parts(model);
+  const std::vector<WeightPart> parts = weight_parts(model, outputs);
   for (size_t begin = 0, end; begin < parts.size(); begin = end) {
     const std::string& name = parts[begin].parameter;
     const auto found = file.tensors.find(name);
@@ -60,7 +60,10 @@ TensorFile hugging_face_tensors(const LanguageModel& model, const TensorFile& fi
     }
     int64_t at = 0;
     for (size_t i = begin; i < end; at += parts[i++].rows) {
-      result.tensors.emplace(parts[i].name, part_of(whole, parts[i], at));
+      const HostTensor part = part_of(whole, parts[i], at);
+      result.tensors.emplace(parts[i].name, part);
+      if (!parts[i].under_aliases) continue;
+      for (const std::string& alias : parts[i].aliases) result.tensors.emplace(alias, part);
     }
     used.insert(name);
   }

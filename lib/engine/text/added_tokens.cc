@@ -129,7 +129,7 @@ void TokenFinder::split(std::string_view text, bool specials, const Text& betwee
     const size_t start = token->lstrip ? white_space_before(text, begin, done) : begin;
     if (token->rstrip) at = end = white_space_after(text, end);
     if (start > done) between(done, start);
-    emit(*token);
+    emit(*token, start, end);
     done = end;
   }
   if (done < text.size()) between(done, text.size());

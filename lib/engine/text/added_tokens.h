@@ -20,10 +20,11 @@ class TokenFinder {
   void add(std::string_view content, const AddedToken* token);
   bool empty() const { return nodes_.size() == 1; }
 
-  // Calls in order: text(begin, end) for the text between tokens, and token(..) for tokens.
+  // Calls in order: text(begin, end) for the text between tokens, and token(..) for tokens, with
+  // the white space that they take.
   // specials: whether special tokens are looked for.
   using Text = std::function<void(size_t begin, size_t end)>;
-  using Token = std::function<void(const AddedToken& token)>;
+  using Token = std::function<void(const AddedToken& token, size_t begin, size_t end)>;
   void split(std::string_view text, bool specials, const Text& between, const Token& token) const;
 
  private:

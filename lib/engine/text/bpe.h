@@ -19,7 +19,11 @@ class Bpe : public Model {
   // The model of a rank file.
   Bpe(const std::vector<std::string>& tokens, const std::string& where);
 
-  void encode(std::string_view piece, std::vector<uint32_t>& ids) const override;
+  void encode(std::string_view piece, std::vector<uint32_t>& ids) const override {
+    encode(piece, ids, nullptr);
+  }
+  void encode(std::string_view piece, std::vector<uint32_t>& ids,
+              std::vector<uint32_t>& lengths) const override;
   size_t first_part(std::string_view piece) const override;
 
  private:
@@ -30,11 +34,15 @@ class Bpe : public Model {
   void read_merges(const PartOptions& options);
   void find_boundary();
 
-  void symbols(std::string_view piece, std::vector<uint32_t>& ids) const;
-  void symbols_of_characters(std::string_view piece, std::vector<uint32_t>& ids) const;
+  // lengths: the bytes of the piece's tokens alone; may be null.
+  using Lengths = std::vector<uint32_t>;
+  void encode(std::string_view piece, std::vector<uint32_t>& ids, Lengths* lengths) const;
+  void symbols(std::string_view piece, std::vector<uint32_t>& ids, Lengths* lengths) const;
+  void symbols_of_characters(std::string_view piece, std::vector<uint32_t>& ids,
+                             Lengths* lengths) const;
   // Joins the ids from `begin` on.
-  void merge_short(std::vector<uint32_t>& ids, size_t begin) const;
-  void merge_long(std::vector<uint32_t>& ids, size_t begin) const;
+  void merge_short(std::vector<uint32_t>& ids, size_t begin, Lengths* lengths) const;
+  void merge_long(std::vector<uint32_t>& ids, size_t begin, Lengths* lengths) const;
   const Vocabulary& pieces() const { return bytes_ ? *bytes_ : vocabulary_; }
 
   std::optional<Vocabulary> bytes_;  // the bytes of the tokens, in a byte-level file

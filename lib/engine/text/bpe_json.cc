@@ -1,8 +1,11 @@
 // tokenizer.json of a trained vocabulary: members and their order equal those of Hugging Face's
 // serializer (tokenizers 0.23).
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "text/bert_template.h"
 #include "text/bpe_trainer.h"
 
 namespace fleet::text {
@@ -39,6 +42,15 @@ Json pre_tokenizer_of(const KnownStyle& style) {
                 {"behavior", "Isolated"},
                 {"invert", false}};
   return {{"type", "Sequence"}, {"pretokenizers", Json::array({split, byte_level(false, false)})}};
+}
+
+Json post_processor_of(const BpeTrainerSettings& settings) {
+  if (settings.cls_token.empty()) return nullptr;
+  const auto named = [&](const std::string& token) {
+    return NamedToken{
+        token, std::ranges::find(settings.special_tokens, token) - settings.special_tokens.begin()};
+  };
+  return bert_template(named(settings.cls_token), named(settings.sep_token));
 }
 
 Json vocabulary_of(const TrainedBpe& bpe) {
@@ -87,7 +99,7 @@ std::string tokenizer_json(const TrainedBpe& bpe, const BpeTrainerSettings& sett
                      {"added_tokens", std::move(added)},
                      {"normalizer", Json::parse(style.normalizer)},
                      {"pre_tokenizer", Json::parse(style.pre_tokenizer)},
-                     {"post_processor", nullptr},
+                     {"post_processor", post_processor_of(settings)},
                      {"decoder", byte_level(true, true)},
                      {"model", Json{{"type", "BPE"},
                                     {"dropout", nullptr},

@@ -263,11 +263,27 @@ void check_special_tokens(const std::vector<std::string>& tokens) {
   }
 }
 
+void check_surrounding(const BpeTrainerSettings& settings) {
+  if (settings.cls_token.empty() && settings.sep_token.empty()) return;
+  for (const auto& [option, token] : {std::pair{"--cls_token", settings.cls_token},
+                                      std::pair{"--sep_token", settings.sep_token}}) {
+    if (std::ranges::find(settings.special_tokens, token) != settings.special_tokens.end()) {
+      continue;
+    }
+    throw Error(ErrorCode::kUsage,
+                token.empty() ? std::string("is missing: rows begin with one token, and texts end "
+                                            "with another")
+                              : "'" + shown_name(token) + "' is not a special token",
+                option, "give --cls_token, --sep_token, and both as --special_token");
+  }
+}
+
 }  // namespace
 
 TrainedBpe train_bpe(std::span<const WordCount> words, const BpeTrainerSettings& settings,
                      const std::function<void(size_t)>& progress) {
   check_special_tokens(settings.special_tokens);
+  check_surrounding(settings);
   return BpeTrainer(words, settings).run(progress);
 }
 

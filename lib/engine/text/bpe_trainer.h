@@ -22,6 +22,8 @@ struct BpeTrainerSettings {
   size_t vocabulary_size = 32768;  // special tokens, 256 bytes and merges; fewer if words run out
   uint64_t min_frequency = 2;      // lowest count of a pair that becomes a token
   std::vector<std::string> special_tokens = {"<|endoftext|>"};
+  // Special tokens around each text (bert_template()). Both or none.
+  std::string cls_token = {}, sep_token = {};
 };
 
 struct TrainedBpe {
@@ -30,8 +32,8 @@ struct TrainedBpe {
 };
 
 // words: raw bytes, each word once. progress: called after some merges with the number of tokens.
-// kUsage for a special token that is empty or given twice, and for a vocabulary without room for
-// special tokens and bytes.
+// kUsage for a special token that is empty or given twice, for one of the tokens around a text that
+// is missing or not special, and for a vocabulary without room for special tokens and bytes.
 TrainedBpe train_bpe(std::span<const WordCount> words, const BpeTrainerSettings& settings,
                      const std::function<void(size_t tokens)>& progress = {});
 

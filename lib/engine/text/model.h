@@ -18,6 +18,9 @@ class Model {
   virtual ~Model() = default;
   // Appends the ids of a piece, which is not empty.
   virtual void encode(std::string_view piece, std::vector<uint32_t>& ids) const = 0;
+  // The same, with the bytes of the piece that each token takes, one after the other.
+  virtual void encode(std::string_view piece, std::vector<uint32_t>& ids,
+                      std::vector<uint32_t>& lengths) const = 0;
   // Where a piece may be cut without a change of its ids: after each first part of this length.
   // The piece's size if nowhere.
   virtual size_t first_part(std::string_view piece) const { return piece.size(); }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "text/aligned_text.h"
 
 namespace fleet::text {
 
@@ -17,9 +18,14 @@ class Normalizer {
   Normalizer(const Json& json, const std::string& where);
   bool empty() const { return steps_.empty(); }
   std::string apply(std::string_view text) const;
+  // The same, with the ranges of Hugging Face's tokenizers.
+  void apply(AlignedText& text) const;
 
  private:
-  using Step = std::function<std::string(std::string_view text)>;
+  struct Step {
+    std::function<std::string(std::string_view text)> plain;
+    std::function<void(AlignedText& text)> aligned;
+  };
   void add(const Json& json, const std::string& where, int depth);
 
   std::vector<Step> steps_;

@@ -6,8 +6,8 @@
 
 namespace fleet::text {
 
-// kUsage naming `output` if it is "-", is in a folder that does not exist, is no regular file, or
-// is one of `inputs`, by whatever name or link: the result would replace it. Inputs that do not
+// kUsage naming `output` if it is "-", is in a folder that does not exist, is not a regular file,
+// or is one of `inputs`, by whatever name or link: the result would replace it. Inputs that do not
 // exist are left to their reader.
 void check_output_file(const std::string& output, const std::vector<std::string>& inputs);
 

@@ -1,5 +1,6 @@
 #include "text/post_processor.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -40,26 +41,38 @@ std::vector<uint32_t> template_ids(const PartOptions& options, const Json& speci
   return result;
 }
 
-struct TemplateParts {
-  std::vector<uint32_t> before, after;
-};
+// {"SpecialToken": {"id": "[CLS]", "type_id": 0}} or {"Sequence": {"id": "A", "type_id": 0}}
+uint32_t type_of(const PartOptions& options, std::string_view key, const Json& piece) {
+  const Json* type = piece.find("type_id");
+  return type ? checked_id(*type, options, key) : 0;
+}
 
-TemplateParts template_parts(const PartOptions& options) {
-  TemplateParts parts;
-  int sequences = 0;
-  for (const Json& part : options.list("single")) {
+int text_of(const PartOptions& options, std::string_view key, const Json& piece) {
+  const Json* id = piece.find("id");
+  const std::string name = id && id->is_string() ? id->get<std::string>() : "";
+  if (name != "A" && name != "B") options.wrong(key, "a list of SpecialToken and Sequence A or B");
+  return name == "A" ? 0 : 1;
+}
+
+Template template_option(const PartOptions& options, std::string_view key, int texts) {
+  Template pieces;
+  int seen[2] = {};
+  for (const Json& part : options.list(key)) {
     if (const Json* special = part.find("SpecialToken")) {
       for (const uint32_t id : template_ids(options, *special)) {
-        (sequences == 0 ? parts.before : parts.after).push_back(id);
+        pieces.push_back({-1, id, type_of(options, key, *special)});
       }
-    } else if (part.find("Sequence")) {
-      ++sequences;
+    } else if (const Json* text = part.find("Sequence")) {
+      pieces.push_back({text_of(options, key, *text), 0, type_of(options, key, *text)});
+      ++seen[pieces.back().text];
     } else {
-      options.wrong("single", "a list of SpecialToken and Sequence");
+      options.wrong(key, "a list of SpecialToken and Sequence");
     }
   }
-  if (sequences != 1) options.refuse("a template that does not have the text exactly once");
-  return parts;
+  if (seen[0] != 1 || seen[1] != texts - 1) {
+    options.refuse("a template that does not have each text exactly once");
+  }
+  return pieces;
 }
 
 // "Left" or "Right"
@@ -81,27 +94,86 @@ Json with_type(const Json& json, const char* type, const std::string& where) {
 
 }  // namespace
 
-PostProcessor::PostProcessor(const Json& json, const std::string& where) {
+PostProcessor::PostProcessor() : single{{0, 0, 0}}, pair{{0, 0, 0}, {1, 0, 1}} {}
+
+PostProcessor::PostProcessor(const Json& json, const std::string& where) : PostProcessor() {
   if (!json.is_null()) add(json, where, 0);
+}
+
+size_t PostProcessor::added(const Template& pieces) {
+  return static_cast<size_t>(std::count_if(pieces.begin(), pieces.end(),
+                                           [](const auto& piece) { return piece.text < 0; }));
+}
+
+void PostProcessor::set(Template one, Template two, const PartOptions& options) {
+  if (has_template_) options.refuse("another one that adds tokens");
+  has_template_ = true;
+  single = std::move(one);
+  pair = std::move(two);
 }
 
 void PostProcessor::add(const Json& json, const std::string& where, int depth) {
   const PartOptions options(json, "post-processor", where);
   const std::string& type = options.type();
-  TemplateParts parts;
+  const auto trim = [&] {
+    if (!options.flag("trim_offsets", true)) return;
+    trimmings.push_back({options.flag("add_prefix_space", true)});
+  };
   if (type == "Sequence") {
     if (depth > 20) options.refuse("more than 20 nested sequences");
     for (const Json& part : options.list("processors")) add(part, where, depth + 1);
   } else if (type == "TemplateProcessing") {
-    parts = template_parts(options);
-  } else if (type == "BertProcessing" || type == "RobertaProcessing") {
-    parts.before.push_back(pair_id(options, "cls"));
-    parts.after.push_back(pair_id(options, "sep"));
-  } else if (type != "ByteLevel") {  // it moves offsets only
+    Template two = options.find("pair") ? template_option(options, "pair", 2) : pair;
+    set(template_option(options, "single", 1), std::move(two), options);
+  } else if (type == "BertProcessing") {
+    const uint32_t cls = pair_id(options, "cls"), sep = pair_id(options, "sep");
+    set({{-1, cls, 0}, {0, 0, 0}, {-1, sep, 0}},
+        {{-1, cls, 0}, {0, 0, 0}, {-1, sep, 0}, {1, 0, 1}, {-1, sep, 1}}, options);
+  } else if (type == "RobertaProcessing") {  // all of it is one segment
+    const uint32_t cls = pair_id(options, "cls"), sep = pair_id(options, "sep");
+    trim();
+    set({{-1, cls, 0}, {0, 0, 0}, {-1, sep, 0}},
+        {{-1, cls, 0}, {0, 0, 0}, {-1, sep, 0}, {-1, sep, 0}, {1, 0, 0}, {-1, sep, 0}}, options);
+  } else if (type == "ByteLevel") {
+    trim();
+  } else {
     options.refuse_type();
   }
-  before.insert(before.begin(), parts.before.begin(), parts.before.end());
-  after.insert(after.end(), parts.after.begin(), parts.after.end());
+}
+
+std::optional<TruncationRule> truncation_rule(std::string_view name) {
+  if (name == "longest_first") return TruncationRule::kLongestFirst;
+  if (name == "only_first") return TruncationRule::kOnlyFirst;
+  if (name == "only_second") return TruncationRule::kOnlySecond;
+  return std::nullopt;
+}
+
+// truncate_encodings() in tokenizers/src/utils/truncation.rs of Hugging Face's tokenizers.
+KeptTokens kept_tokens(size_t first, size_t second, size_t most, TruncationRule rule,
+                       bool is_pair) {
+  if (first + second <= most) return {first, second};
+  if (most == 0) return {0, 0};
+  const size_t excess = first + second - most;
+  if (rule != TruncationRule::kLongestFirst) {
+    const bool cuts_first = rule == TruncationRule::kOnlyFirst;
+    if (!cuts_first && !is_pair) {
+      throw Error(ErrorCode::kUsage, "the truncation only_second needs a second text");
+    }
+    if ((cuts_first ? first : second) <= excess) {
+      throw Error(ErrorCode::kUsage, std::string("the text is too long: the truncation ") +
+                                         (cuts_first ? "only_first" : "only_second") +
+                                         " would leave nothing of its text");
+    }
+    return cuts_first ? KeptTokens{first - excess, second} : KeptTokens{first, second - excess};
+  }
+  if (!is_pair) return {most, 0};
+  size_t shorter = std::min(first, second);
+  size_t longer = shorter > most ? shorter : std::max(shorter, most - shorter);
+  if (shorter + longer > most) {
+    shorter = most / 2;
+    longer = most - shorter;
+  }
+  return first > second ? KeptTokens{longer, shorter} : KeptTokens{shorter, longer};
 }
 
 Truncation::Truncation(const Json& json, const std::string& where) {
@@ -109,10 +181,14 @@ Truncation::Truncation(const Json& json, const std::string& where) {
   const Json typed = with_type(json, "truncation", where);
   const PartOptions options(typed, "section", where);
   on = true;
-  most = static_cast<size_t>(options.number("max_length", 0));
-  left = is_left(options);
+  to.most = static_cast<size_t>(options.number("max_length", 0));
+  to.left = is_left(options);
   const std::string strategy = options.text("strategy", "LongestFirst");
-  if (strategy != "LongestFirst" && strategy != "OnlyFirst") {
+  if (strategy == "OnlyFirst") {
+    to.rule = TruncationRule::kOnlyFirst;
+  } else if (strategy == "OnlySecond") {
+    to.rule = TruncationRule::kOnlySecond;
+  } else if (strategy != "LongestFirst") {
     options.refuse("the strategy " + strategy);
   }
 }

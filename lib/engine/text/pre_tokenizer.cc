@@ -48,6 +48,52 @@ SplitPattern pattern_of_set(const CodePointSet& set, bool run) {
   return SplitPattern::of_sets(sets);
 }
 
+// The operations of a text that the steps need, for both kinds.
+std::string_view bytes_of(std::string_view text) { return text; }
+std::string_view bytes_of(AlignedView text) { return text.text; }
+std::string_view part_of(std::string_view text, size_t begin, size_t end) {
+  return text.substr(begin, end - begin);
+}
+AlignedView part_of(AlignedView text, size_t begin, size_t end) {
+  return text.part(begin, end - begin);
+}
+std::string_view view_of(const std::string& text) { return text; }
+AlignedView view_of(const AlignedText& text) { return text.view(); }
+
+std::string with_prefix(std::string_view text, std::string_view prefix) {
+  std::string longer(prefix);
+  return longer += text;
+}
+AlignedText with_prefix(AlignedView text, std::string_view prefix) {
+  AlignedText longer(text);
+  longer.prepend(prefix);
+  return longer;
+}
+
+std::string with_marked_spaces(std::string_view text, const std::string& mark) {
+  std::string replaced;
+  replaced.reserve(text.size() + text.size() / 2);
+  for (const char c : text) {
+    if (c == ' ') {
+      replaced += mark;
+    } else {
+      replaced.push_back(c);
+    }
+  }
+  return replaced;
+}
+AlignedText with_marked_spaces(AlignedView text, const std::string& mark) {
+  AlignedText replaced(text);
+  replaced.spell([&](char32_t c, std::string& out) {
+    if (c == ' ') {
+      out += mark;
+    } else {
+      append_utf8(c, out);
+    }
+  });
+  return replaced;
+}
+
 }  // namespace
 
 PreTokenizer::PreTokenizer(const Json& json, const std::string& where) {
@@ -138,8 +184,13 @@ void PreTokenizer::split(std::string_view text, bool first, const Piece& piece) 
   run(0, text, first, piece);
 }
 
-void PreTokenizer::run(size_t number, std::string_view text, bool first, const Piece& piece) const {
-  if (text.empty()) return;
+void PreTokenizer::split(AlignedView text, bool first, const AlignedPiece& piece) const {
+  run(0, text, first, piece);
+}
+
+template <typename Text>
+void PreTokenizer::run(size_t number, Text text, bool first, const PieceOf<Text>& piece) const {
+  if (bytes_of(text).empty()) return;
   if (number == steps_.size()) return piece(text);
   const PreTokenizerStep& step = steps_[number];
   switch (step.kind) {
@@ -151,10 +202,11 @@ void PreTokenizer::run(size_t number, std::string_view text, bool first, const P
       }
       break;
     case PreTokenizerStep::Kind::kPrefixSpace:
-      if (text[0] == ' ') {
+      if (bytes_of(text)[0] == ' ') {
         run(number + 1, text, first, piece);
       } else {
-        run(number + 1, " " + std::string(text), first, piece);
+        const auto longer = with_prefix(text, " ");
+        run(number + 1, view_of(longer), first, piece);
       }
       break;
     case PreTokenizerStep::Kind::kMetaspace:
@@ -163,14 +215,16 @@ void PreTokenizer::run(size_t number, std::string_view text, bool first, const P
   }
 }
 
-void PreTokenizer::run_split(size_t number, std::string_view text, bool first,
-                             const Piece& piece) const {
+template <typename Text>
+void PreTokenizer::run_split(size_t number, Text whole, bool first,
+                             const PieceOf<Text>& piece) const {
+  const std::string_view text = bytes_of(whole);
   const PreTokenizerStep& step = steps_[number];
   const bool isolated = step.behavior == SplitBehavior::kIsolated;
   const bool keep_matches = isolated || step.invert, keep_others = isolated || !step.invert;
   const bool last_step = number + 1 == steps_.size();
   const auto emit = [&](size_t begin, size_t end) {
-    const std::string_view part = text.substr(begin, end - begin);
+    const Text part = part_of(whole, begin, end);
     last_step ? piece(part) : run(number + 1, part, first && begin == 0, piece);
   };
   for (size_t at = 0; at < text.size();) {
@@ -219,10 +273,11 @@ bool joins_neighbour(SplitBehavior behavior, const SplitPart& part, bool neighbo
 
 }  // namespace
 
-void PreTokenizer::run_merged(size_t number, std::string_view text, bool first,
-                              const Piece& piece) const {
+template <typename Text>
+void PreTokenizer::run_merged(size_t number, Text text, bool first,
+                              const PieceOf<Text>& piece) const {
   const PreTokenizerStep& step = steps_[number];
-  const std::vector<SplitPart> parts = split_parts(*step.pattern, step.invert, text);
+  const std::vector<SplitPart> parts = split_parts(*step.pattern, step.invert, bytes_of(text));
   size_t begin = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     const bool last = i + 1 == parts.size();
@@ -231,32 +286,25 @@ void PreTokenizer::run_merged(size_t number, std::string_view text, bool first,
                       ? joins_neighbour(step.behavior, parts[i], parts[i + 1].is_match)
                       : joins_neighbour(step.behavior, parts[i + 1], parts[i].is_match));
     if (joined) continue;
-    run(number + 1, text.substr(begin, parts[i].end - begin), first && begin == 0, piece);
+    run(number + 1, part_of(text, begin, parts[i].end), first && begin == 0, piece);
     begin = parts[i].end;
   }
 }
 
-void PreTokenizer::run_metaspace(size_t number, std::string_view text, bool first,
-                                 const Piece& piece) const {
+template <typename Text>
+void PreTokenizer::run_metaspace(size_t number, Text text, bool first,
+                                 const PieceOf<Text>& piece) const {
   const PreTokenizerStep& step = steps_[number];
-  std::string replaced;
-  replaced.reserve(text.size() + text.size() / 2);
-  for (const char c : text) {
-    if (c == ' ') {
-      replaced += step.replacement;
-    } else {
-      replaced.push_back(c);
-    }
-  }
+  auto replaced = with_marked_spaces(text, step.replacement);
   const bool prepend = step.prepend == PreTokenizerStep::Prepend::kAlways ||
                        (step.prepend == PreTokenizerStep::Prepend::kFirst && first);
-  if (prepend && !replaced.starts_with(step.replacement)) {
-    replaced.insert(0, step.replacement);
+  if (prepend && !bytes_of(view_of(replaced)).starts_with(step.replacement)) {
+    replaced = with_prefix(view_of(replaced), step.replacement);
   }
   if (step.pattern) {
-    run_merged(number, replaced, first, piece);
+    run_merged(number, view_of(replaced), first, piece);
   } else {
-    run(number + 1, replaced, first, piece);
+    run(number + 1, view_of(replaced), first, piece);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "text/aligned_text.h"
 #include "text/part_options.h"
 #include "text/split_pattern.h"
 
@@ -35,7 +36,11 @@ struct PreTokenizerStep {
 // Const member functions may be called by several threads at once.
 class PreTokenizer {
  public:
-  using Piece = std::function<void(std::string_view piece)>;
+  // A piece as text, or with the bytes that it comes from.
+  template <typename Text>
+  using PieceOf = std::function<void(Text piece)>;
+  using Piece = PieceOf<std::string_view>;
+  using AlignedPiece = PieceOf<AlignedView>;
 
   PreTokenizer(const Json& json, const std::string& where);  // null: one piece
   bool byte_level() const { return byte_level_; }
@@ -43,16 +48,21 @@ class PreTokenizer {
   bool uses_first() const;
   // The text must be valid UTF-8. first: it begins the input.
   void split(std::string_view text, bool first, const Piece& piece) const;
+  void split(AlignedView text, bool first, const AlignedPiece& piece) const;
 
  private:
   void add(const Json& json, const std::string& where, int depth);
   void add_byte_level(const PartOptions& options);
   void add_metaspace(const PartOptions& options);
   void add_split(SplitPattern pattern, SplitBehavior behavior, bool invert);
-  void run(size_t step, std::string_view text, bool first, const Piece& piece) const;
-  void run_split(size_t step, std::string_view text, bool first, const Piece& piece) const;
-  void run_merged(size_t step, std::string_view text, bool first, const Piece& piece) const;
-  void run_metaspace(size_t step, std::string_view text, bool first, const Piece& piece) const;
+  template <typename Text>
+  void run(size_t step, Text text, bool first, const PieceOf<Text>& piece) const;
+  template <typename Text>
+  void run_split(size_t step, Text text, bool first, const PieceOf<Text>& piece) const;
+  template <typename Text>
+  void run_merged(size_t step, Text text, bool first, const PieceOf<Text>& piece) const;
+  template <typename Text>
+  void run_metaspace(size_t step, Text text, bool first, const PieceOf<Text>& piece) const;
 
   std::vector<PreTokenizerStep> steps_;
   bool byte_level_ = false;

@@ -1,5 +1,7 @@
 #include "text/replacement.h"
 
+#include <utility>
+
 namespace fleet::text {
 namespace {
 
@@ -37,26 +39,40 @@ Replacement::Replacement(const PartOptions& options) : content_(options.text("co
   }
 }
 
+bool Replacement::find(std::string_view text, size_t at, size_t* begin, size_t* end) const {
+  if (at >= text.size()) return false;
+  if (pattern_) {
+    *end = pattern_->find(text, at, begin);
+    return *end != SplitPattern::kNone;
+  }
+  *begin = text.find(literal_, at);
+  *end = *begin + literal_.size();
+  return *begin != std::string_view::npos;
+}
+
 std::string Replacement::apply(std::string_view text) const {
   std::string result;
   result.reserve(text.size());
-  size_t at = 0;
-  while (at < text.size()) {
-    size_t begin, end;
-    if (pattern_) {
-      end = pattern_->find(text, at, &begin);
-      if (end == SplitPattern::kNone) break;
-    } else {
-      begin = text.find(literal_, at);
-      if (begin == std::string_view::npos) break;
-      end = begin + literal_.size();
-    }
+  size_t at = 0, begin, end;
+  while (find(text, at, &begin, &end)) {
     result.append(text, at, begin - at);
     result += content_;
     at = end;
   }
   result.append(text, at, text.size() - at);
   return result;
+}
+
+void Replacement::apply(AlignedText& text) const {
+  const AlignedView view = text.view();
+  AlignedText result;
+  size_t at = 0, begin, end;
+  while (find(view.text, at, &begin, &end)) {
+    result.append_replaced(view.part(at, begin - at), content_, view.from[end - 1]);
+    at = end;
+  }
+  result.append_replaced(view.part(at, view.text.size() - at), "", {});
+  text = std::move(result);
 }
 
 }  // namespace fleet::text

@@ -36,6 +36,12 @@ void TextSplitter::split(std::string_view normalized, const Piece& piece, bool f
   parts_->pre_tokenizer.split(normalized, first, piece);
 }
 
+void TextSplitter::normalize(AlignedText& text) const { parts_->normalizer.apply(text); }
+
+void TextSplitter::split(AlignedView normalized, const AlignedPiece& piece, bool first) const {
+  parts_->pre_tokenizer.split(normalized, first, piece);
+}
+
 void TextSplitter::pieces(std::string_view text, const Piece& piece) const {
   if (normalizes()) {
     split(normalize(text), piece, begins_input(text));

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "text/aligned_text.h"
 
 namespace fleet::text {
 
@@ -37,6 +38,10 @@ class TextSplitter {
   // there.
   using Piece = std::function<void(std::string_view piece)>;
   void split(std::string_view normalized, const Piece& piece, bool first = true) const;
+  // Likewise for a text that remembers its source.
+  using AlignedPiece = std::function<void(AlignedView piece)>;
+  void normalize(AlignedText& text) const;
+  void split(AlignedView normalized, const AlignedPiece& piece, bool first) const;
   // normalize() and split().
   void pieces(std::string_view text, const Piece& piece) const;
 

@@ -50,7 +50,10 @@ uint32_t find_eos(const Tokenizer& tokenizer, const TokenizeOptions& options) {
 }
 
 TokenWidth choose_width(const Tokenizer& tokenizer, const TokenizeOptions& options) {
-  const TokenWidth fits = token_width_for(tokenizer.vocabulary_size());
+  size_t vocabulary = tokenizer.vocabulary_size();
+  if (options.sentences != SentenceForm::kNone)
+    vocabulary = sentence_marks(vocabulary).vocabulary();
+  const TokenWidth fits = token_width_for(vocabulary);
   if (!options.width) return fits;
   if (*options.width == TokenWidth::kUint16 && fits == TokenWidth::kUint32) {
     throw Error(ErrorCode::kUsage,
@@ -65,17 +68,19 @@ TokenWidth choose_width(const Tokenizer& tokenizer, const TokenizeOptions& optio
 // is not here: see make_part().
 std::string manifest_text(const TokenizeOptions& options, uint32_t eos, TokenWidth width) {
   const uint64_t tokenizer = hash_text(read_file(options.tokenizer));
-  const Json json = {
-      {"version", kPartsVersion},
-      {"tokenizer", format_printf("%016llx", static_cast<unsigned long long>(tokenizer))},
-      {"text_key", options.text_key},
-      {"eos", static_cast<int>(options.eos)},
-      {"eos_id", uint64_t{eos}},
-      {"parse_special", options.parse_special},
-      {"validation", options.validation},
-      {"seed", options.seed},
-      {"width", static_cast<int>(width)},
-      {"part_bytes", options.part_bytes}};
+  Json json = {{"version", kPartsVersion},
+               {"tokenizer", format_printf("%016llx", static_cast<unsigned long long>(tokenizer))},
+               {"text_key", options.text_key},
+               {"eos", static_cast<int>(options.eos)},
+               {"eos_id", uint64_t{eos}},
+               {"parse_special", options.parse_special},
+               {"validation", options.validation},
+               {"seed", options.seed},
+               {"width", static_cast<int>(width)},
+               {"part_bytes", options.part_bytes}};
+  if (options.sentences != SentenceForm::kNone) {
+    json["sentences"] = static_cast<int>(options.sentences);
+  }
   return json.dump_lossy(1) + "\n";
 }
 
@@ -287,6 +292,10 @@ TokenizeResult tokenize_corpus(std::span<const CorpusFile> files, const Tokenize
                                const std::function<void(const TokenizeProgress&)>& progress) {
   std::vector<std::string> inputs = {options.tokenizer};
   for (const CorpusFile& file : files) inputs.push_back(file.path);
+  FLEET_CHECK(
+      options.sentences == SentenceForm::kNone ||
+          (options.eos == EosPlace::kNone && !options.parse_special && options.validation == 0),
+      "options that do not fit sentences");
   check_output_file(options.output, inputs);
   if (options.validation > 0) check_output_file(validation_path(options.output), inputs);
   return CorpusTokenizer(files, options).run(progress);

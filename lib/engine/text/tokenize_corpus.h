@@ -8,6 +8,7 @@
 #include <string>
 
 #include "text/corpus.h"
+#include "text/sentences.h"
 #include "text/token_file.h"
 
 namespace fleet::text {
@@ -23,13 +24,16 @@ struct TokenizeOptions {
   EosPlace eos = EosPlace::kAppend;
   std::string eos_token;       // "": the tokenizer's <|endoftext|>, </s> or the like
   bool parse_special = false;  // special tokens in a text are tokens; otherwise ordinary text
+  // Not kNone: sentence_marks() are behind each sentence and each document. Only with eos kNone,
+  // without parse_special and validation.
+  SentenceForm sentences = SentenceForm::kNone;
   // The share that goes to validation_path(output): documents of JSON lines by chance, and the end
   // of each text file. 0: no such file.
   double validation = 0;
   uint64_t seed = 0;  // decides which documents
   // Leave out damaged lines, with a warning; otherwise the first is an error.
   bool skip_damaged = false;
-  // What the error of a damaged line tells to do to skip it.
+  // The advice in the error of a damaged line: how to skip it.
   std::string skip_advice = "give --on_damaged skip";
   int threads = 0;                // 0: one for each core
   int64_t part_bytes = 16 << 20;  // bytes per thread at a time; does not change the tokens

@@ -113,6 +113,8 @@ PartSummary PartEncoder::encode(const CorpusFile& file, const CorpusPart& part,
   Output output(files, width_);
   if (file.json_lines) {
     encode_lines(file, part, &output);
+  } else if (options_.sentences != SentenceForm::kNone) {
+    encode_sentences(file, part, &output);
   } else {
     encode_text(file, part, &output);
   }
@@ -124,6 +126,12 @@ PartSummary PartEncoder::encode(const CorpusFile& file, const CorpusPart& part,
 }
 
 void PartEncoder::add_text(std::string_view text) {
+  if (options_.sentences != SentenceForm::kNone) {
+    SentenceEncoder encoder(tokenizer_, options_.sentences);
+    encoder.add(text, ids_);
+    encoder.end_document(ids_);
+    return;
+  }
   if (options_.parse_special) {
     tokenizer_.encode_ordinary(text, ids_);
   } else {
@@ -210,6 +218,56 @@ void PartEncoder::encode_text(const CorpusFile& file, const CorpusPart& part, Ou
       output->add(validation, ids_);
       counters_->tokens += static_cast<int64_t>(ids_.size());
     }
+  }
+  counters_->bytes += part.end - part.begin;
+}
+
+void PartEncoder::write_ids(Output* output) {
+  output->add(false, ids_);
+  counters_->tokens += static_cast<int64_t>(ids_.size());
+  ids_.clear();
+}
+
+// starts: no sentence of the file is before it. ends: it is the end of the file.
+void PartEncoder::encode_paragraphs(std::string_view text, bool starts, bool ends, Output* output) {
+  constexpr size_t kWritten = 1 << 16;  // ids that are kept before they are written
+  const bool lines = options_.sentences == SentenceForm::kLines;
+  SentenceEncoder encoder(tokenizer_, options_.sentences);
+  if (!lines && !starts) encoder.continue_document();
+  for (size_t at = 0; at < text.size();) {
+    // A paragraph, with the empty line behind it.
+    size_t end = at;
+    bool empty = false;
+    while (end < text.size() && !empty) {
+      const size_t next = std::min(text.find('\n', end), text.size() - 1) + 1;
+      empty = is_empty_line(text.substr(end, next - end));
+      end = next;
+    }
+    encoder.add(text.substr(at, end - at), ids_);
+    if (lines && empty) summary_.documents += encoder.end_document(ids_) ? 1 : 0;
+    if (ids_.size() >= kWritten) write_ids(output);
+    at = end;
+  }
+  if (ends) summary_.documents += encoder.end_document(ids_) ? 1 : 0;
+  write_ids(output);
+}
+
+void PartEncoder::encode_sentences(const CorpusFile& file, const CorpusPart& part, Output* output) {
+  const CorpusText whole(file);
+  const std::string_view text = whole.bytes();
+  const auto slot_bytes = static_cast<size_t>(options_.part_bytes);
+  const ParagraphCutter cutter(text, whole.mark(), slot_bytes);
+  const size_t first = file.compressed ? 0 : static_cast<size_t>(part.begin) / slot_bytes;
+  const size_t last = file.compressed ? cutter.slots() : first + 1;
+  for (size_t slot = first; slot < last; ++slot) {
+    const std::optional<size_t> begin = cutter.cut(slot);
+    if (!begin) continue;  // it is in the piece of a slot before
+    const size_t end = cutter.next_cut(slot + 1);
+    ids_.clear();
+    std::string kept;
+    const bool starts = is_empty_line(text.substr(whole.mark(), *begin - whole.mark()));
+    encode_paragraphs(without_damage(file, text, *begin, end, &kept), starts, end == text.size(),
+                      output);
   }
   counters_->bytes += part.end - part.begin;
 }

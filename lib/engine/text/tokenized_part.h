@@ -59,6 +59,10 @@ class PartEncoder {
 
   void encode_lines(const CorpusFile& file, const CorpusPart& part, Output* output);
   void encode_text(const CorpusFile& file, const CorpusPart& part, Output* output);
+  // Likewise for texts that are divided into sentences.
+  void encode_sentences(const CorpusFile& file, const CorpusPart& part, Output* output);
+  void encode_paragraphs(std::string_view text, bool starts, bool ends, Output* output);
+  void write_ids(Output* output);
   // The text from `begin` to `end` without damaged lines, which `kept` holds if there are any.
   std::string_view without_damage(const CorpusFile& file, std::string_view text, size_t begin,
                                   size_t end, std::string* kept);

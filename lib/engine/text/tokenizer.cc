@@ -1,42 +1,21 @@
 #include "text/tokenizer.h"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
+#include <filesystem>
 #include <utility>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "base/regular_file.h"
-#include "text/added_tokens.h"
-#include "text/decoder.h"
-#include "text/model.h"
-#include "text/piece_cache.h"
-#include "text/post_processor.h"
+#include "text/bert_vocabulary.h"
 #include "text/rank_file.h"
-#include "text/text_splitter.h"
-#include "text/utf8.h"
+#include "text/tokenizer_parts.h"
 
 namespace fleet::text {
 namespace {
 
 constexpr int64_t kMostTokenizerBytes = int64_t{1} << 28;
 constexpr int kMostTokenizerDepth = 100;
-
-uint64_t next_owner() {
-  static std::atomic<uint64_t> count{0};
-  return ++count;
-}
-
-// The cache of this thread for a tokenizer; a thread that uses more than two fills them again.
-PieceCache& thread_cache(uint64_t owner) {
-  thread_local std::array<PieceCache, 2> caches;
-  thread_local size_t last = 0;
-  if (caches[last].owner() == owner) return caches[last];
-  last = 1 - last;
-  if (caches[last].owner() != owner) caches[last].reset(owner);
-  return caches[last];
-}
 
 Json member(const Json& file, const char* name) {
   const Json* found = file.find(name);
@@ -45,49 +24,60 @@ Json member(const Json& file, const char* name) {
 
 }  // namespace
 
-struct Tokenizer::Parts {
-  Parts(TextSplitter text_splitter, Decoder text_decoder)
-      : splitter(std::move(text_splitter)), decoder(std::move(text_decoder)) {}
-
-  TextSplitter splitter;
-  Decoder decoder;
-  std::unique_ptr<Model> model;
-  std::unique_ptr<AddedTokens> added;
-  PostProcessor post_processor;
-  Truncation truncation;
-  Padding padding;
-  uint64_t owner = next_owner();
-
-  void check_lengths(const std::string& where) const;
-  void encode_piece(std::string_view piece, PieceCache& cache, std::vector<uint32_t>& ids) const;
-  void encode_text(std::string_view text, bool specials, std::vector<uint32_t>& ids) const;
-  void encode_valid(std::string_view text, bool specials, std::vector<uint32_t>& ids) const;
-};
-
 Tokenizer::Tokenizer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
-Tokenizer Tokenizer::load(const std::string& path) {
-  const std::string content = read_regular_file(path, kMostTokenizerBytes);
-  if (is_rank_file(content)) return from_ranks(content, {}, path);
-  return from_json(content, path);
-}
+namespace {
 
-Tokenizer Tokenizer::from_json(std::string_view text, const std::string& where) {
-  Json file;
+Json parsed(std::string_view text, const std::string& where, const char* what) {
   try {
-    file = Json::parse(text, [](JsonEvent, int depth, const std::string&) {
+    return Json::parse(text, [](JsonEvent, int depth, const std::string&) {
       if (depth > kMostTokenizerDepth) throw JsonError("it is nested too deeply");
     });
   } catch (const JsonError& error) {
     std::string reason = error.what();
     // The parser's number of the error says nothing to a user.
     if (reason.starts_with('[')) reason.erase(0, reason.find(' ') + 1);
-    throw Error(ErrorCode::kUsage,
-                "neither a tokenizer.json nor a rank file of tiktoken: " + reason, where);
+    throw Error(ErrorCode::kUsage, what + reason, where);
   }
+}
+
+}  // namespace
+
+std::string tokenizer_path(const std::string& path) {
+  std::error_code unknown;
+  if (!std::filesystem::is_directory(path, unknown)) return path;
+  const std::string file = path + "/tokenizer.json", old = path + "/vocab.txt";
+  const bool is_old =
+      !std::filesystem::exists(file, unknown) && std::filesystem::exists(old, unknown);
+  return is_old ? old : file;
+}
+
+Tokenizer Tokenizer::load(const std::string& given) {
+  const std::string path = tokenizer_path(given);
+  const std::string content = read_regular_file(path, kMostTokenizerBytes);
+  const std::filesystem::path name(path);
+  if (name.filename() == "vocab.txt") {
+    const std::string config = name.parent_path() / "tokenizer_config.json";
+    std::error_code unknown;
+    const Json settings =
+        std::filesystem::exists(config, unknown)
+            ? parsed(read_regular_file(config, kMostTokenizerBytes), config, "not JSON: ")
+            : Json();
+    return from_file(bert_tokenizer(content, settings, path), path);
+  }
+  if (is_rank_file(content)) return from_ranks(content, {}, path);
+  return from_json(content, path);
+}
+
+Tokenizer Tokenizer::from_json(std::string_view text, const std::string& where) {
+  return from_file(parsed(text, where, "neither a tokenizer.json nor a rank file of tiktoken: "),
+                   where);
+}
+
+Tokenizer Tokenizer::from_file(const Json& file, const std::string& where) {
   if (!file.is_object() || !file.contains("model")) {
     throw Error(ErrorCode::kUsage, "not a tokenizer.json: it has no member 'model'", where);
   }
@@ -134,96 +124,20 @@ Tokenizer Tokenizer::from_ranks(std::string_view content, const RankFileSettings
 }
 
 void Tokenizer::Parts::check_lengths(const std::string& where) const {
-  const size_t around = post_processor.before.size() + post_processor.after.size();
-  if (truncation.on && truncation.most < around) {
+  const size_t around = PostProcessor::added(post_processor.single);
+  if (truncation.on && truncation.to.most < around) {
     throw Error(ErrorCode::kUsage,
-                "truncation to " + std::to_string(truncation.most) +
+                "truncation to " + std::to_string(truncation.to.most) +
                     " tokens is shorter than the " + std::to_string(around) +
                     " that the post-processor adds",
                 where);
   }
 }
 
-void Tokenizer::Parts::encode_piece(std::string_view piece, PieceCache& cache,
-                                    std::vector<uint32_t>& ids) const {
-  while (!piece.empty()) {
-    const std::string_view part = piece.substr(0, model->first_part(piece));
-    piece.remove_prefix(part.size());
-    if (part.size() > PieceCache::kLongestPiece) {
-      model->encode(part, ids);
-      continue;
-    }
-    const uint64_t hash = hash_of(part);
-    size_t count;
-    if (const uint32_t* known = cache.find(part, hash, &count)) {
-      ids.insert(ids.end(), known, known + count);
-      continue;
-    }
-    const size_t before = ids.size();
-    model->encode(part, ids);
-    cache.add(part, hash, std::span(ids).subspan(before));
-  }
-}
-
-void Tokenizer::Parts::encode_text(std::string_view text, bool specials,
-                                   std::vector<uint32_t>& ids) const {
-  if (is_valid_utf8(text)) {
-    encode_valid(text, specials, ids);
-  } else {
-    encode_valid(valid_utf8(text), specials, ids);
-  }
-}
-
-// Added tokens of the raw text, the normalizer between them, added tokens of the normalized text,
-// and pieces between those.
-void Tokenizer::Parts::encode_valid(std::string_view text, bool specials,
-                                    std::vector<uint32_t>& ids) const {
-  PieceCache& cache = thread_cache(owner);
-  const TextSplitter::Piece encode_one = [&](std::string_view piece) {
-    encode_piece(piece, cache, ids);
-  };
-  const TokenFinder::Token push = [&](const AddedToken& token) { ids.push_back(token.id); };
-  const auto encode_normalized = [&](std::string_view normalized, bool first) {
-    if (added->normalized().empty()) return splitter.split(normalized, encode_one, first);
-    added->normalized().split(
-        normalized, specials,
-        [&](size_t begin, size_t end) {
-          splitter.split(normalized.substr(begin, end - begin), encode_one, first && begin == 0);
-        },
-        push);
-  };
-  const auto encode_raw = [&](size_t begin, size_t end) {
-    const std::string_view raw = text.substr(begin, end - begin);
-    if (splitter.normalizes()) {
-      encode_normalized(splitter.normalize(raw), begin == 0 && splitter.begins_input(raw));
-    } else {
-      encode_normalized(raw, begin == 0);
-    }
-  };
-  if (added->raw().empty()) {
-    encode_raw(0, text.size());
-  } else {
-    added->raw().split(text, specials, encode_raw, push);
-  }
-}
-
 std::vector<uint32_t> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
-  std::vector<uint32_t> ids;
-  parts_->encode_text(text, true, ids);
-  const PostProcessor& around = parts_->post_processor;
-  const Truncation& truncation = parts_->truncation;
-  if (truncation.on) {
-    const size_t most =
-        truncation.most - (add_special_tokens ? around.before.size() + around.after.size() : 0);
-    if (ids.size() > most) {
-      if (truncation.left) ids.erase(ids.begin(), ids.end() - static_cast<ptrdiff_t>(most));
-      ids.resize(most);
-    }
-  }
-  if (add_special_tokens) {
-    ids.insert(ids.begin(), around.before.begin(), around.before.end());
-    ids.insert(ids.end(), around.after.begin(), around.after.end());
-  }
+  EncodeOptions options;
+  options.special_tokens = add_special_tokens;
+  std::vector<uint32_t> ids = encode(text, options).ids;
   const Padding& padding = parts_->padding;
   if (padding.on) {
     size_t length = std::max(ids.size(), padding.length);

@@ -14,6 +14,12 @@
 #include <string_view>
 #include <vector>
 
+#include "text/encoding.h"
+
+namespace fleet {
+class Json;
+}
+
 namespace fleet::text {
 
 class TextSplitter;
@@ -36,12 +42,18 @@ struct RankFileSettings {
   std::vector<AddedToken> added_tokens;  // with their ids
 };
 
+// The file that Tokenizer::load() reads: a folder's tokenizer.json, or its vocab.txt if it
+// has only that; else the path itself.
+std::string tokenizer_path(const std::string& path);
+
 // All const member functions may be called by several threads at once. Text is UTF-8; bytes that
 // are not become U+FFFD.
 class Tokenizer {
  public:
-  // Either format; told apart by the content. kUsage for a file that is neither or is damaged,
-  // kUnsupported for a request that this class cannot fulfil, kNotFound, kIo.
+  // Either format; told apart by the content. Also a folder with tokenizer.json or, as BERT's old
+  // ones, with vocab.txt; or such a vocab.txt (tokenizer_config.json next to it is read). kUsage
+  // for a file that is neither or is damaged, kUnsupported for a request that this class cannot
+  // fulfil, kNotFound, kIo.
   static Tokenizer load(const std::string& path);
   // The content of a tokenizer.json. where: what messages call it.
   static Tokenizer from_json(std::string_view json, const std::string& where);
@@ -55,6 +67,16 @@ class Tokenizer {
   // add_special_tokens: what the post-processor adds, such as [CLS] and [SEP]. Truncates and pads
   // if the file says so. Special tokens inside the text are recognized.
   std::vector<uint32_t> encode(std::string_view text, bool add_special_tokens) const;
+  // One text, or two. Truncates as `options` or else the file say, with the results of Hugging
+  // Face's tokenizers. kUsage if the truncation cannot make it short enough. Does not pad.
+  Encoding encode(std::string_view text, const EncodeOptions& options) const;
+  Encoding encode(std::string_view first, std::string_view second,
+                  const EncodeOptions& options) const;
+  // The post-processor's result for texts that were encoded without special tokens, or of parts
+  // of them. second: nullptr for none.
+  Encoding joined(const Encoding& first, const Encoding* second) const;
+  // How many tokens the post-processor adds to one text, or to two.
+  size_t special_tokens(bool is_pair) const;
   // Without special tokens of the post-processor, truncation and padding: for corpora. Appends.
   void encode_ordinary(std::string_view text, std::vector<uint32_t>& ids) const;
   // As encode_ordinary(), but the text of special tokens in it is ordinary text.
@@ -83,6 +105,7 @@ class Tokenizer {
  private:
   struct Parts;
   explicit Tokenizer(std::unique_ptr<Parts> parts);
+  static Tokenizer from_file(const Json& file, const std::string& where);
   std::unique_ptr<Parts> parts_;
 };
 

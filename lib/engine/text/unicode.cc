@@ -89,31 +89,45 @@ const NormalTables& normal_tables() {
   return tables;
 }
 
-void sort_marks(std::u32string& text, const NormalTables& tables) {
+// The two steps work on code points, and on code points with their change.
+char32_t& code_point_of(char32_t& c) { return c; }
+char32_t& code_point_of(CharacterChange& c) { return c.code_point; }
+void add_change(char32_t&, const char32_t&) {}
+void add_change(CharacterChange& composed, const CharacterChange& second) {
+  composed.change += second.change - 1;
+}
+
+template <typename Text>
+void sort_marks(Text& text, const NormalTables& tables) {
+  const auto class_at = [&](size_t i) { return tables.class_of(code_point_of(text[i])); };
   for (size_t i = 0; i < text.size();) {
-    if (tables.class_of(text[i]) == 0) {
+    if (class_at(i) == 0) {
       ++i;
       continue;
     }
     size_t end = i;
-    while (end < text.size() && tables.class_of(text[end]) != 0) ++end;
-    std::stable_sort(
-        text.begin() + static_cast<ptrdiff_t>(i), text.begin() + static_cast<ptrdiff_t>(end),
-        [&](char32_t a, char32_t b) { return tables.class_of(a) < tables.class_of(b); });
+    while (end < text.size() && class_at(end) != 0) ++end;
+    std::stable_sort(text.begin() + static_cast<ptrdiff_t>(i),
+                     text.begin() + static_cast<ptrdiff_t>(end), [&](auto a, auto b) {
+                       return tables.class_of(code_point_of(a)) < tables.class_of(code_point_of(b));
+                     });
     i = end;
   }
 }
 
-void compose_marks(std::u32string& text, const NormalTables& tables) {
+template <typename Text>
+void compose_marks(Text& text, const NormalTables& tables) {
   size_t kept = 0, starter = 0;
   bool has_starter = false;
   int last_class = -1;  // the last one kept since the starter; -1: none
   for (size_t i = 0; i < text.size(); ++i) {
-    const char32_t c = text[i];
-    const int c_class = tables.class_of(c);
+    auto c = text[i];
+    const int c_class = tables.class_of(code_point_of(c));
     if (has_starter && last_class < c_class) {
-      if (const char32_t both = tables.compose(text[starter], c)) {
-        text[starter] = both;
+      const char32_t both = tables.compose(code_point_of(text[starter]), code_point_of(c));
+      if (both != 0) {
+        code_point_of(text[starter]) = both;
+        add_change(text[starter], c);
         continue;
       }
     }
@@ -201,6 +215,28 @@ std::string normal_form(NormalForm form, std::string_view text) {
   return result;
 }
 
+std::vector<CharacterChange> normal_form_changes(NormalForm form, std::string_view text) {
+  const bool composes = form == NormalForm::kNfc || form == NormalForm::kNfkc;
+  const bool compatibly = form == NormalForm::kNfkc || form == NormalForm::kNfkd;
+  const NormalTables& tables = normal_tables();
+  std::vector<CharacterChange> changes;
+  changes.reserve(text.size());
+  std::u32string parts;
+  for (size_t at = 0; at < text.size();) {
+    parts.clear();
+    tables.decompose(code_point_at(text, at, &at), compatibly, parts);
+    for (size_t i = 0; i < parts.size(); ++i) changes.push_back({parts[i], i > 0 ? 1 : 0});
+  }
+  sort_marks(changes, tables);
+  if (composes) compose_marks(changes, tables);
+  return changes;
+}
+
+void append_lower_case(char32_t code_point, std::string& text) {
+  append_utf8(simple_lower_case(code_point), text);
+  if (code_point == 0x130) append_utf8(0x307, text);
+}
+
 std::string unicode_lower_case(std::string_view text) {
   std::string result;
   result.reserve(text.size());
@@ -211,9 +247,7 @@ std::string unicode_lower_case(std::string_view text) {
       ++at;
       continue;
     }
-    const char32_t c = code_point_at(text, at, &at);
-    append_utf8(simple_lower_case(c), result);
-    if (c == 0x130) append_utf8(0x307, result);
+    append_lower_case(code_point_at(text, at, &at), result);
   }
   return result;
 }

@@ -25,11 +25,11 @@ class WordPiece : public Model {
   }
 
   void encode(std::string_view piece, std::vector<uint32_t>& ids) const override {
-    const size_t before = ids.size();
-    if (characters(piece) > most_characters_ || !split(piece, ids)) {
-      ids.resize(before);
-      ids.push_back(unk_);
-    }
+    encode(piece, ids, nullptr);
+  }
+  void encode(std::string_view piece, std::vector<uint32_t>& ids,
+              std::vector<uint32_t>& lengths) const override {
+    encode(piece, ids, &lengths);
   }
 
  private:
@@ -39,7 +39,19 @@ class WordPiece : public Model {
     }));
   }
 
-  bool split(std::string_view piece, std::vector<uint32_t>& ids) const {
+  void encode(std::string_view piece, std::vector<uint32_t>& ids,
+              std::vector<uint32_t>* lengths) const {
+    const size_t before = ids.size(), lengths_before = lengths ? lengths->size() : 0;
+    if (characters(piece) <= most_characters_ && split(piece, ids, lengths)) return;
+    ids.resize(before);
+    ids.push_back(unk_);
+    if (!lengths) return;
+    lengths->resize(lengths_before);
+    lengths->push_back(static_cast<uint32_t>(piece.size()));
+  }
+
+  bool split(std::string_view piece, std::vector<uint32_t>& ids,
+             std::vector<uint32_t>* lengths) const {
     std::string candidate;
     for (size_t at = 0; at < piece.size();) {
       candidate = at > 0 ? prefix_ : "";
@@ -49,6 +61,7 @@ class WordPiece : public Model {
       while (candidate.size() > affix) {
         if (const auto id = vocabulary_.find(candidate)) {
           ids.push_back(*id);
+          if (lengths) lengths->push_back(static_cast<uint32_t>(candidate.size() - affix));
           found = true;
           break;
         }
@@ -80,6 +93,11 @@ class WordLevel : public Model {
                       "token");
     }
     ids.push_back(id ? *id : *unk_);
+  }
+  void encode(std::string_view piece, std::vector<uint32_t>& ids,
+              std::vector<uint32_t>& lengths) const override {
+    encode(piece, ids);
+    lengths.push_back(static_cast<uint32_t>(piece.size()));
   }
 
  private:

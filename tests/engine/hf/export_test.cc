@@ -1,14 +1,13 @@
 #include "hf/export.h"
 
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
 
 #include "base/file.h"
 #include "models/text/language_family.h"
-#include "tests/engine/models/text/golden_text.h"
+#include "tests/engine/hf/text_weights.h"
 #include "tests/errors.h"
 #include "train/language_weights.h"
 
@@ -20,39 +19,6 @@ using ::testing::IsEmpty;
 
 const std::vector<std::string> kTextCases = {"gpt2",    "llama_rope", "llama_tied", "llama_yarn",
                                              "mistral", "qwen2",      "qwen3"};
-
-HostTensor host_tensor(const std::string& name, const Shape& shape) {
-  const std::vector<float> values = golden::tensor(name, shape);
-  HostTensor tensor{DType::kFloat32, shape, TensorBytes(values.size() * sizeof(float))};
-  std::memcpy(tensor.data.data(), values.data(), tensor.data.size());
-  return tensor;
-}
-
-// The weights of a case as transformers saves them.
-TensorFile weights_of(const golden::TextCase& text) {
-  const std::string prefix = "gradient.";
-  TensorFile file;
-  for (const auto& [name, shape] : text.shapes) {
-    if (!name.starts_with(prefix)) continue;
-    const std::string own = name.substr(prefix.size());
-    file.tensors[own] = host_tensor(own, shape);
-  }
-  return file;
-}
-
-std::string bytes_of_tensor(const HostTensor& tensor) {
-  const TensorBytes values = tensor.values();
-  return {values.data(), values.size()};
-}
-
-void expect_same(const TensorFile& ours, const TensorFile& theirs) {
-  ASSERT_EQ(ours.tensors.size(), theirs.tensors.size());
-  for (const auto& [name, tensor] : theirs.tensors) {
-    ASSERT_TRUE(ours.tensors.contains(name)) << name;
-    EXPECT_EQ(ours.tensors.at(name).shape, tensor.shape) << name;
-    EXPECT_EQ(bytes_of_tensor(ours.tensors.at(name)), bytes_of_tensor(tensor)) << name;
-  }
-}
 
 TEST(LanguageWeights, ReadAndWritten_AreTheSame) {
   for (const std::string& name : kTextCases) {

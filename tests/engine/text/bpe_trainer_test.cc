@@ -11,6 +11,7 @@
 #include "tests/errors.h"
 #include "tests/test_paths.h"
 #include "text/text_splitter.h"
+#include "text/tokenizer.h"
 #include "text/train_corpus.h"
 #include "text/utf8.h"
 
@@ -126,7 +127,26 @@ TEST(BpeTrainer, WrongSettings_AreRefused) {
   refused({.vocabulary_size = 256});
   refused({.special_tokens = {"x", "x"}});
   refused({.special_tokens = {""}});
+  refused({.special_tokens = {"<s>", "</s>"}, .cls_token = "<s>"});
+  refused({.special_tokens = {"<s>", "</s>"}, .sep_token = "</s>"});
+  refused({.special_tokens = {"<s>", "</s>"}, .cls_token = "<s>", .sep_token = "<sep>"});
   EXPECT_THAT(thrown_by([] { split_style("gpt3"); }), Advises(::testing::HasSubstr("gpt2")));
+}
+
+TEST(BpeTrainer, TokensAroundATextAndAPair_AreThoseOfBert) {
+  const BpeTrainerSettings settings{.vocabulary_size = 259,
+                                    .special_tokens = {"<pad>", "<s>", "</s>"},
+                                    .cls_token = "<s>",
+                                    .sep_token = "</s>"};
+  const Tokenizer tokenizer = Tokenizer::from_json(
+      tokenizer_json(train_bpe({}, settings), settings, split_style("gpt2")), "test");
+  const EncodeOptions options;
+  const auto ids = tokenizer.encode("a", options).ids,
+             pair = tokenizer.encode("a", "a", options).ids;
+  ASSERT_EQ(ids.size(), 3u);
+  const uint32_t a = ids[1];
+  EXPECT_THAT(ids, ::testing::ElementsAre(1, a, 2));
+  EXPECT_THAT(pair, ::testing::ElementsAre(1, a, 2, a, 2));
 }
 
 TEST(WordCounts, Tables_AreAddedUp) {

@@ -177,8 +177,6 @@ INSTANTIATE_TEST_SUITE_P(
                 ErrorCode::kUsage, "behavior"},
         Refusal{"decoder", R"({"type":"CTC"})", ErrorCode::kUnsupported, "CTC"},
         Refusal{"post_processor", R"({"type":"Other"})", ErrorCode::kUnsupported, "Other"},
-        Refusal{"truncation", R"({"max_length":4,"strategy":"OnlySecond"})",
-                ErrorCode::kUnsupported, "OnlySecond"},
         Refusal{"padding", R"({"strategy":"Longest"})", ErrorCode::kUsage, "strategy"},
         Refusal{"added_tokens", R"([{"id":1}])", ErrorCode::kUsage, "added token"}));
 
