@@ -13,7 +13,7 @@ struct NamedSpan {
 };
 
 // Columns that the pipeline makes itself.
-std::array<NamedSpan, 10> own_columns(const Batch& batch) {
+std::array<NamedSpan, 11> own_columns(const Batch& batch) {
   return {{{"image", std::as_bytes(batch.images)},
            {"pixels", std::as_bytes(batch.pixels)},
            {"flip", std::as_bytes(batch.flips)},
@@ -23,7 +23,8 @@ std::array<NamedSpan, 10> own_columns(const Batch& batch) {
            {"class_weights", std::as_bytes(batch.class_weights)},
            {"other_label", std::as_bytes(batch.other_labels)},
            {"own_share", std::as_bytes(batch.own_shares)},
-           {"denominator", std::as_bytes(std::span(&batch.denominator, 1))}}};
+           {"denominator", std::as_bytes(std::span(&batch.denominator, 1))},
+           {"sample_denominator", std::as_bytes(std::span(&batch.sample_denominator, 1))}}};
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <cstring>
 
 #include "data/batch_slot.h"
+#include "data/lengths.h"
 #include "observe/trace_recorder.h"
 
 namespace fleet::data {
@@ -9,6 +11,7 @@ namespace {
 SamplerOptions sampler_options(const InputPipeline::Options& options, const Source& source) {
   SamplerOptions sampler = options.sampler;
   sampler.samples = source.size();
+  if (!options.lengths.empty()) sampler.lengths = length_classes(source, options.lengths);
   return sampler;
 }
 
@@ -20,7 +23,7 @@ BatchMaker::BatchMaker(std::unique_ptr<Source> source, AugmentChain chain,
       columns_(source_->columns()),
       has_images_(find_column(columns_, "image") != nullptr),
       fills_(std::ranges::any_of(
-          columns_, [](const Column& one) { return one.name != "image" && one.name != "label"; })),
+          columns_, [](const Column& one) { return one.name != "image" && !is_class_label(one); })),
       weighs_(find_column(columns_, "loss_weight") != nullptr),
       chain_(std::move(chain)),
       options_(options),
@@ -37,7 +40,8 @@ BatchMaker::BatchMaker(std::unique_ptr<Source> source, AugmentChain chain,
                  : nullptr) {}
 
 BatchSlot::Layout BatchMaker::layout() const {
-  return {options_.sampler.batch, options_.image, options_.bytes, chain_.mixes(), columns_};
+  return {options_.sampler.batch, options_.image, options_.bytes,
+          chain_.mixes(),         columns_,       options_.lengths};
 }
 
 void BatchMaker::prepare_class_weights(BatchSlot& slot) const {
@@ -46,52 +50,63 @@ void BatchMaker::prepare_class_weights(BatchSlot& slot) const {
   slot.batch.class_weights = slot.class_weights;
 }
 
+uint64_t BatchMaker::source_key(const Sampler& sampler, const Pick& pick) const {
+  if (options_.evaluation) return evaluation_key(pick.sample);
+  return sample_key(options_.sampler.seed, sampler.epoch(), pick.draw);
+}
+
 // A damaged image counts with its own label here, not with that of its replacement.
-double BatchMaker::sample_weight(const Pick& pick) const {
-  if (weighs_) return pick.real ? source_->weight(pick.sample) : 0;
+double BatchMaker::sample_weight(const Sampler& sampler, const Pick& pick) const {
+  if (weighs_) {
+    return pick.real ? source_->weight(pick.sample, source_key(sampler, pick)) : 0;
+  }
+  if (class_weights_.empty()) return 0;
   const auto classes = static_cast<int64_t>(class_weights_.size());
   const int64_t label = source_->label(pick.sample);
   const bool counts = label >= 0 && label < classes && label != options_.ignored_label;
   return counts ? static_cast<double>(class_weights_[label]) : 0;
 }
 
-// `sum` and the weights of the samples in global batches [from, end) of the sampler's epoch. Every
-// rank knows those of all ranks' batches.
-double BatchMaker::batch_weights(const Sampler& sampler, int64_t from, int64_t end,
-                                 double sum) const {
+// Adds the samples in global batches [from, end) of the sampler's epoch. Every rank knows those of
+// all ranks' batches.
+void BatchMaker::add_batches(const Sampler& sampler, int64_t from, int64_t end,
+                             Update* update) const {
   const int64_t global = sampler.global_batch();
-  for (int64_t i = from * global; i < end * global; ++i) sum += sample_weight(sampler.at(i));
-  return sum;
+  for (int64_t i = from * global; i < end * global; ++i) {
+    const Pick pick = sampler.at(i);
+    update->weights += sample_weight(sampler, pick);
+    update->samples += pick.real ? 1 : 0;
+  }
 }
 
 // An update may begin in one epoch and end in another. Its sum is always formed in the same order,
 // so that a resumed run continues with the same bits.
-double BatchMaker::update_weights(int64_t index) {
+const BatchMaker::Update& BatchMaker::update_of(int64_t index) {
   const int64_t batches = sampler_.batches(), k = merged_steps_;
   // Batches are counted from the first one of epoch 0.
   const int64_t own = sampler_.epoch() * batches + index;
   const int64_t first = own - ((first_step_ + index) % k + k) % k;
-  if (update_ && update_->first == first) return update_->weights;
-  double sum = 0;
+  if (update_ && update_->first == first) return *update_;
+  Update update{.first = first};
   for (int64_t at = std::max<int64_t>(first, 0), end = first + k; at < end;) {
     const int64_t epoch = at / batches, from = at % batches;
     const int64_t count = std::min(batches - from, end - at);
     if (epoch == sampler_.epoch()) {
-      sum = batch_weights(sampler_, from, from + count, sum);
+      add_batches(sampler_, from, from + count, &update);
     } else {
       Sampler other = sampler_;
       other.start_epoch(epoch);
-      sum = batch_weights(other, from, from + count, sum);
+      add_batches(other, from, from + count, &update);
     }
     at += count;
   }
-  update_ = {.first = first, .weights = sum};
-  return sum;
+  update_ = update;
+  return *update_;
 }
 
 void BatchMaker::scale_class_weights(BatchSlot& slot, int64_t index) {
   const auto classes = static_cast<int64_t>(class_weights_.size());
-  const double sum = update_weights(index);
+  const double sum = update_of(index).weights;
   const auto samples = static_cast<double>(merged_steps_ * sampler_.global_batch());
   const double scale = sum > 0 ? samples / sum : 0;
   for (int64_t c = 0; c < classes; ++c) {
@@ -99,11 +114,13 @@ void BatchMaker::scale_class_weights(BatchSlot& slot, int64_t index) {
   }
 }
 
-void BatchMaker::set_denominator(BatchSlot& slot, int64_t index) {
-  if (!weighs_ || options_.evaluation) return;
-  const double sum = update_weights(index);
+void BatchMaker::set_denominators(BatchSlot& slot, int64_t index) {
+  if (!fills_ || options_.evaluation) return;  // losses of images alone are means
+  const Update& update = update_of(index);
   const auto batches = static_cast<double>(merged_steps_ * options_.sampler.ranks);
-  slot.batch.denominator = sum > 0 ? static_cast<float>(sum / batches) : 1;
+  const auto part = [&](double sum) { return sum > 0 ? static_cast<float>(sum / batches) : 1.0f; };
+  if (weighs_) slot.batch.denominator = part(update.weights);
+  slot.batch.sample_denominator = part(static_cast<double>(update.samples));
 }
 
 void BatchMaker::begin(BatchSlot& slot, int64_t index) {
@@ -113,7 +130,8 @@ void BatchMaker::begin(BatchSlot& slot, int64_t index) {
   slot.made = -1;
   slot.error = nullptr;
   slot.damaged.clear();
-  set_denominator(slot, index);
+  set_length(slot, index);
+  set_denominators(slot, index);
   if (!class_weights_.empty() && !options_.evaluation) scale_class_weights(slot, index);
 }
 
@@ -138,12 +156,36 @@ bool BatchMaker::make_image(SampleMaker& maker, BatchSlot& slot, int64_t i, int6
   }
 }
 
+// A source writes whole rows. Those of a shorter batch lack only padding.
+void BatchMaker::fill_columns(BatchSlot& slot, int64_t i, uint64_t key) const {
+  const std::vector<void*> to = slot.columns_at(i);
+  const int64_t sample = slot.samples[i], length = slot.batch.length;
+  if (length == row_length(columns_) || length == 0) return source_->fill(sample, key, to);
+  std::vector<std::vector<std::byte>> rows(columns_.size());
+  std::vector<void*> whole = to;
+  const auto bytes = [](const Column& column) {
+    return static_cast<size_t>(column.shape.elements()) * size_of(column.dtype);
+  };
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    if (!columns_[c].by_length) continue;
+    rows[c].resize(bytes(columns_[c]));
+    whole[c] = rows[c].data();
+  }
+  source_->fill(sample, key, whole);
+  const std::vector<Column> shorter = at_length(columns_, length);
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    if (columns_[c].by_length) std::memcpy(to[c], rows[c].data(), bytes(shorter[c]));
+  }
+}
+
 // The columns that are neither image nor label. The item behind the last sample only mixes images.
-void BatchMaker::fill(BatchSlot& slot, int64_t i, int64_t sample, bool real) const {
+void BatchMaker::fill(BatchSlot& slot, int64_t i, const Pick& pick, bool real) const {
   if (!fills_ || i >= options_.sampler.batch) return;
-  source_->fill(sample, slot.columns_at(i));
+  const int64_t sample = slot.samples[i];
+  const uint64_t key = source_key(sampler_, {sample, real, pick.draw});
+  fill_columns(slot, i, key);
   if (!real) slot.clear_loss_weights(i);
-  slot.loss_weights[i] = real ? source_->weight(sample) : 0;
+  slot.loss_weights[i] = real ? source_->weight(sample, key) : 0;
 }
 
 std::vector<Damaged> BatchMaker::make(SampleMaker& maker, BatchSlot& slot, int64_t index,
@@ -174,7 +216,7 @@ std::vector<Damaged> BatchMaker::make(SampleMaker& maker, BatchSlot& slot, int64
   slot.samples[i] = sample;
   slot.keys[i] = key;
   slot.weights[i] = counts ? 1.0f : 0.0f;
-  fill(slot, i, sample, counts);
+  fill(slot, i, pick, counts);
   if (options_.reports_damaged) {
     slot.why[i] = damaged.empty() ? "" : damaged[0].why;
   } else if (!damaged.empty()) {

@@ -39,7 +39,7 @@ void* BatchSlot::allocate(size_t bytes, const Allocate& image_memory,
 void BatchSlot::prepare_columns(const Layout& layout, const Allocate& image_memory) {
   size_t all = 0;
   for (const Column& column : layout.columns) {
-    const bool made = column.name == "image" || column.name == "label";
+    const bool made = column.name == "image" || is_class_label(column);
     column_of_.push_back(made ? -1 : static_cast<int>(batch.columns.size()));
     if (made) continue;
     const size_t bytes = layout.size * sample_bytes(column);
@@ -47,11 +47,24 @@ void BatchSlot::prepare_columns(const Layout& layout, const Allocate& image_memo
     all += aligned(bytes);
   }
   if (batch.columns.empty()) return;
+  lengths_ = layout.lengths;
+  if (!lengths_.empty()) columns_ = layout.columns;
   loss_weights.assign(layout.size, 0);
   auto* at = static_cast<std::byte*>(allocate(all, image_memory, &owned_columns_));
   for (BatchColumn& column : batch.columns) {
     column.data = {at, column.data.size()};
     at += aligned(column.data.size());
+  }
+}
+
+void BatchSlot::set_length(int i) {
+  if (lengths_.empty()) return;
+  batch.length = lengths_[static_cast<size_t>(i)];
+  const std::vector<Column> columns = at_length(columns_, batch.length);
+  for (size_t c = 0; c < columns.size(); ++c) {
+    if (column_of_[c] < 0) continue;
+    std::span<std::byte>& data = batch.columns[static_cast<size_t>(column_of_[c])].data;
+    data = {data.data(), static_cast<size_t>(batch.size) * sample_bytes(columns[c])};
   }
 }
 
@@ -86,9 +99,11 @@ void BatchSlot::prepare(const Layout& layout, const Allocate& image_memory) {
   batch.weights = std::span(weights).first(size);
   batch.keys = std::span(keys).first(size);
   batch.size = size;
-  batch.denominator = static_cast<float>(size);
+  batch.denominator = batch.sample_denominator = static_cast<float>(size);
   prepare_columns(layout, image_memory);
-  if (find_column(layout.columns, "label")) batch.labels = std::span(labels).first(size);
+  if (std::ranges::any_of(layout.columns, is_class_label)) {
+    batch.labels = std::span(labels).first(size);
+  }
   if (find_column(layout.columns, "image")) prepare_images(layout, image_memory);
 }
 

@@ -80,14 +80,17 @@ struct BatchSlot {
     int64_t size = 1;  // images
     ImageShape image;
     bool bytes = false;
-    bool mixes = false;                // images will be mixed
-    std::vector<Column> columns = {};  // the source's
+    bool mixes = false;                 // images will be mixed
+    std::vector<Column> columns = {};   // the source's
+    std::vector<int64_t> lengths = {};  // that rows have, ascending; empty: one length
   };
   // Allocates memory for the images or columns, from image_memory if that is set.
   void prepare(const Layout& layout, const std::function<void*(size_t bytes)>& image_memory);
   size_t image_bytes() const;  // per image
   void* image_at(int64_t i);   // 0 <= i < size, or size: the image before the first one
   void blacken(int64_t i);     // makes image i black
+  // Gives the rows of this batch length `i` of Layout::lengths; nothing without lengths.
+  void set_length(int i);
   // The addresses of sample i in each of the source's columns, for Source::fill(). 0 <= i < size.
   std::vector<void*> columns_at(int64_t i);
   // Sets the sample's weights in the loss to 0.
@@ -110,7 +113,9 @@ struct BatchSlot {
                         std::unique_ptr<void, FreeMemory>* owned);
   void* memory_ = nullptr;  // memory of the images
   std::unique_ptr<void, FreeMemory> owned_, before_, owned_columns_;
-  std::vector<int> column_of_;  // by the source's column: index in batch.columns; -1: none
+  std::vector<int> column_of_;    // by the source's column: index in batch.columns; -1: none
+  std::vector<Column> columns_;   // the source's, if rows have several lengths
+  std::vector<int64_t> lengths_;  // Layout::lengths
 };
 
 // Mixes `count` images in place: image i with image i - 1 as it was before, image 0 with `before`.
@@ -150,8 +155,12 @@ class BatchMaker {
   void set_class_weights(std::vector<float> weights) { class_weights_ = std::move(weights); }
   void set_merged_steps(int64_t steps) { merged_steps_ = steps; }
   void prepare_class_weights(BatchSlot& slot) const;
-  // Sets Batch::denominator of batch `index` of the epoch. Not for two threads at once.
-  void set_denominator(BatchSlot& slot, int64_t index);
+  // Sets the length of the rows of batch `index` of the epoch.
+  void set_length(BatchSlot& slot, int64_t index) const {
+    slot.set_length(sampler_.length_class(index));
+  }
+  // Sets the denominators of batch `index` of the epoch. Not for two threads at once.
+  void set_denominators(BatchSlot& slot, int64_t index);
 
   // Begins batch `index` of the epoch. Not for two threads at once.
   void begin(BatchSlot& slot, int64_t index);
@@ -167,15 +176,20 @@ class BatchMaker {
   bool alone() const { return sampler_.global_batch() == options_.sampler.batch; }
   // The batches whose gradients one update of the parameters adds up.
   struct Update {
-    int64_t first = 0;   // batch, counted from the start of epoch 0
-    double weights = 0;  // sum over the samples in all ranks' batches
+    int64_t first = 0;  // batch, counted from the start of epoch 0
+    // Sums over the samples in all ranks' batches.
+    double weights = 0;
+    int64_t samples = 0;  // that do not pad a batch
   };
-  // The weights of the update that includes batch `index` of the epoch.
-  double update_weights(int64_t index);
-  double sample_weight(const Pick& pick) const;
-  double batch_weights(const Sampler& sampler, int64_t from, int64_t end, double sum) const;
+  // The update that includes batch `index` of the epoch.
+  const Update& update_of(int64_t index);
+  // The key for the source's random draws of a sample, which the sampler picked.
+  uint64_t source_key(const Sampler& sampler, const Pick& pick) const;
+  double sample_weight(const Sampler& sampler, const Pick& pick) const;
+  void add_batches(const Sampler& sampler, int64_t from, int64_t end, Update* update) const;
   void scale_class_weights(BatchSlot& slot, int64_t index);
-  void fill(BatchSlot& slot, int64_t i, int64_t sample, bool real) const;
+  void fill(BatchSlot& slot, int64_t i, const Pick& pick, bool real) const;
+  void fill_columns(BatchSlot& slot, int64_t i, uint64_t key) const;
   bool make_image(SampleMaker& maker, BatchSlot& slot, int64_t i, int64_t sample, uint64_t key,
                   std::string* why);
 

@@ -12,7 +12,8 @@
 namespace fleet::data {
 namespace {
 
-constexpr int64_t kLookedAt = 2'000'000, kRead = 8;
+// Rows of tokens are in memory: many of them cost less than a few images.
+constexpr int64_t kLookedAt = 2'000'000, kRead = 8, kRows = 256;
 
 // At most `most` indices below `size`: all, or one of each of `most` equal parts, at different
 // places in them, so that labels with a period are all met.
@@ -34,7 +35,7 @@ size_t shared_folder(std::string_view a, std::string_view b) {
   return slash == std::string_view::npos ? 0 : slash + 1;
 }
 
-bool is_filled(const Column& column) { return column.name != "image" && column.name != "label"; }
+bool is_filled(const Column& column) { return column.name != "image" && !is_class_label(column); }
 
 // Of at most `most` samples: the columns besides image and label.
 uint64_t hash_columns(const Source& source, const std::vector<Column>& columns, int64_t most) {
@@ -48,7 +49,7 @@ uint64_t hash_columns(const Source& source, const std::vector<Column>& columns, 
                      : nullptr);
   }
   evenly(source.size(), most, [&](int64_t index) {
-    source.fill(index, to);
+    source.fill(index, evaluation_key(index), to);
     for (const auto& one : values) hash = hash_bytes(one.data(), one.size(), hash);
   });
   return hash;
@@ -69,16 +70,16 @@ uint64_t hash_files(const Source& source) {
 }  // namespace
 
 Fingerprint fingerprint(const Source& source) {
-  Fingerprint print{.samples = source.size()};
+  Fingerprint print{.samples = source.size(), .tokenizer = source.tokenizer().hash};
   evenly(source.size(), kLookedAt, [&](int64_t index) {
     const int64_t label = source.label(index);
     print.classes = std::max(print.classes, label + 1);
     print.labels = hash_bytes(&label, sizeof label, print.labels);
   });
   const std::vector<Column> columns = source.columns();
-  if (!find_column(columns, "label")) print.classes = 0;
+  if (std::ranges::none_of(columns, is_class_label)) print.classes = 0;
   if (!find_column(columns, "image")) {
-    print.images = hash_columns(source, columns, kRead);
+    print.images = hash_columns(source, columns, kRows);
     return print;
   }
   if (std::ranges::any_of(columns, is_filled)) {

@@ -20,9 +20,12 @@ bool is_image_key(const std::string& path) {
 void check_image_keys(const Settings& data, const std::vector<Column>& columns) {
   if (find_column(columns, "image")) return;
   const std::string& source = data.text("source");
+  const SourceType& type = sources().get(source);
   const Schema schema = data_schema(source);
   for (const ConfigKey& key : schema.keys()) {
     if (!is_image_key(key.path) || !data.given(key.path)) continue;
+    if (key.path == "class_names" && type.has_classes) continue;
+    if (key.path == "on_damaged" && type.drops_rows) continue;
     throw Error(ErrorCode::kUsage, "the source '" + source + "' has no images", "data." + key.path,
                 "remove the key");
   }

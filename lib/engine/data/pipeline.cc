@@ -202,7 +202,8 @@ class InputPipeline::Impl {
     }
     stand_in_->batch.epoch = sampler().epoch();
     stand_in_->batch.index = given_ + stand_ins_++;
-    batches_.set_denominator(*stand_in_, stand_in_->batch.index);
+    batches_.set_length(*stand_in_, stand_in_->batch.index);
+    batches_.set_denominators(*stand_in_, stand_in_->batch.index);
     return &stand_in_->batch;
   }
 
@@ -556,6 +557,7 @@ int64_t InputPipeline::batches() const { return impl_->sampler().batches(); }
 int64_t InputPipeline::samples() const { return impl_->source().size(); }
 int64_t InputPipeline::batch_size() const { return impl_->options().sampler.batch; }
 const ImageShape& InputPipeline::image() const { return impl_->options().image; }
+const std::vector<int64_t>& InputPipeline::lengths() const { return impl_->options().lengths; }
 const std::vector<Column>& InputPipeline::columns() const { return impl_->columns(); }
 const Source& InputPipeline::source() const { return impl_->source(); }
 const AugmentChain& InputPipeline::chain() const { return impl_->chain(); }

@@ -54,12 +54,18 @@ struct Batch {
   // then its mean over ranks and merged steps is the loss of one large batch. Samples that pad the
   // batch count only if the source has no column "loss_weight". Not for evaluations.
   float denominator = 1;
+  // Like denominator, for losses that count each sample once: the number of samples of the update
+  // without padding, divided by ranks * merged steps.
+  float sample_denominator = 1;
   double weight = 0;  // sum of Source::weight() of this batch's samples without padding
   // A column by the name of its feed: "image", "pixels", "flip", "label", "weight", "sample_key",
-  // "class_weights", "other_label", "own_share", "denominator", or one of `columns`. Empty if the
-  // batch lacks it.
+  // "class_weights", "other_label", "own_share", "denominator", "sample_denominator", or one of
+  // `columns`. Empty if the batch lacks it.
   std::span<const std::byte> column(std::string_view name) const;
   int64_t size = 0;
+  // Tokens of a row: one of Options::lengths, the same on all ranks; 0 without them. The
+  // columns by length (Column::by_length) are [size, length, ...].
+  int64_t length = 0;
   ImageShape image;
   int64_t epoch = 0, index = 0;  // position: batch `index` of the epoch
   int64_t real = 0;              // number of samples with weight 1
@@ -103,10 +109,11 @@ struct PipelineContext {
 class InputPipeline {
  public:
   struct Options {
-    SamplerOptions sampler;  // the field samples is filled in from the source
+    SamplerOptions sampler;  // samples, and lengths if there are some, come from the source
     ImageShape image;        // the output's
-    int threads = 1;         // worker threads, if asynchronous
-    int prefetch = 2;        // finished batches to keep ahead
+    std::vector<int64_t> lengths = {};  // tokens of a row, ascending; empty: as in the columns
+    int threads = 1;                    // worker threads, if asynchronous
+    int prefetch = 2;                   // finished batches to keep ahead
     // If larger: may grow to this while the pipeline runs, when the consumer waits for batches.
     int max_threads = 0, max_prefetch = 0;
     size_t cache_bytes = 0;  // memory for decoded images; 0: no cache
@@ -160,8 +167,9 @@ class InputPipeline {
   int64_t batches() const;  // per epoch, the same on every rank
   int64_t samples() const;  // in the source
   int64_t batch_size() const;
-  const ImageShape& image() const;             // 0 x 0 x 0 if the source has no images
-  const std::vector<Column>& columns() const;  // the source's
+  const ImageShape& image() const;              // 0 x 0 x 0 if the source has no images
+  const std::vector<int64_t>& lengths() const;  // Options::lengths
+  const std::vector<Column>& columns() const;   // the source's
   const Source& source() const;
   const AugmentChain& chain() const;
   PipelineStats stats() const;
@@ -205,7 +213,13 @@ void check_image_keys(const Settings& data, const std::vector<Column>& columns);
 std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbose,
                                    const PipelineContext& context);
 
-// Images without labels, in the source's order, prepared as in an evaluation. Batches name the
+// The samples to predict that these words name: images, or what the job's source makes of them
+// (SourceType::unlabelled). kUsage if the source's data cannot be predicted, or if the words name
+// no sample; kIo, kNotFound.
+UnlabelledSamples open_unlabelled(const Settings& data, const std::vector<std::string>& words,
+                                  const PipelineContext& context);
+
+// Samples without labels, in the source's order, prepared as in an evaluation. Batches name the
 // images that could not be decoded (Options::reports_damaged). image: dimensions that are 0 come
 // from data.image, or else from the first image. A batch is never larger than the source.
 std::unique_ptr<InputPipeline> make_prediction_pipeline(const Settings& data,
@@ -219,6 +233,7 @@ bool names_test_data(const Settings& data);
 // The data of a job, as far as its settings tell.
 struct DataOutline {
   ImageShape image;  // dimensions that only the first image tells are 0; all 0 without images
+  std::vector<int64_t> lengths;  // tokens of a row (data/lengths.h)
   std::vector<Column> columns;
   bool has_test = false;  // false: there are certainly no test data
 };

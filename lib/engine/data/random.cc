@@ -37,6 +37,8 @@ uint64_t sample_key(uint64_t seed, int64_t epoch, int64_t sample) {
   return mix(mix(mix(seed) + static_cast<uint64_t>(epoch)) + static_cast<uint64_t>(sample));
 }
 
+uint64_t evaluation_key(int64_t sample) { return sample_key(0, 0, sample); }
+
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xD2511F53u} * counter[0];

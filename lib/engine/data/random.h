@@ -14,6 +14,9 @@ uint64_t mix(uint64_t value);
 // One value for (seed, epoch, sample): the key for dropout and augmentation of that sample.
 uint64_t sample_key(uint64_t seed, int64_t epoch, int64_t sample);
 
+// The key of a sample's draws in evaluations: the same in each of them.
+uint64_t evaluation_key(int64_t sample);
+
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
 // A stream of draws for one key. Streams with different names are independent: switching on one

@@ -1,5 +1,6 @@
 #include "data/sampler.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -14,10 +15,20 @@ Tail parse_tail(const std::string& text) {
   throw Error(ErrorCode::kUsage, "unknown tail '" + text + "'", {}, "known: pad, drop");
 }
 
+// Fisher-Yates. One mix() per draw: with its 64 bits the bias of multiplying is negligible.
+static void shuffle(std::vector<int64_t>& order, uint64_t key) {
+  for (auto i = static_cast<int64_t>(order.size()) - 1; i > 0; --i) {
+    const auto draw = static_cast<unsigned __int128>(mix(key + static_cast<uint64_t>(i)));
+    const auto j = static_cast<int64_t>((draw * static_cast<uint64_t>(i + 1)) >> 64);
+    std::swap(order[i], order[j]);
+  }
+}
+
 Sampler::Sampler(const SamplerOptions& options) : options_(options) {
   FLEET_CHECK(options.batch > 0 && options.ranks > 0 && options.repeats > 0,
               "batch, ranks and repeats must be positive");
   FLEET_CHECK(options.rank >= 0 && options.rank < options.ranks, "rank must be below ranks");
+  FLEET_CHECK(!options.lengths || options.repeats == 1, "repeats of samples of several lengths");
   if (options.samples < 1) {
     throw Error(ErrorCode::kUsage, "there are no samples", "data", "use data with samples");
   }
@@ -35,18 +46,57 @@ Sampler::Sampler(const SamplerOptions& options) : options_(options) {
 
 void Sampler::start_epoch(int64_t epoch) {
   epoch_ = epoch;
-  if (!options_.shuffle && !options_.classes) return;
-  order_.resize(options_.samples);
-  // Fisher-Yates from the identity, so that an epoch's order does not depend on earlier epochs. One
-  // mix() per draw: with its 64 bits the bias of multiplying is negligible.
+  const bool random = options_.shuffle || options_.classes;
+  if (!random && !options_.lengths) return;
   const uint64_t key = mix(mix(options_.seed ^ 0x6f72646572u) + static_cast<uint64_t>(epoch));
-  if (options_.classes) return draw_classes(key);
-  std::iota(order_.begin(), order_.end(), int64_t{0});
-  for (int64_t i = options_.samples - 1; i > 0; --i) {
-    const auto draw = static_cast<unsigned __int128>(mix(key + static_cast<uint64_t>(i)));
-    const auto j = static_cast<int64_t>((draw * static_cast<uint64_t>(i + 1)) >> 64);
-    std::swap(order_[i], order_[j]);
+  if (options_.samples > options_.stored_order && !options_.classes && !options_.lengths) {
+    permutation_.emplace(options_.samples, key);
+    return;
   }
+  order_.resize(options_.samples);
+  if (options_.classes) {
+    draw_classes(key);
+  } else {
+    // From the identity, so that an epoch's order does not depend on earlier epochs.
+    std::iota(order_.begin(), order_.end(), int64_t{0});
+    if (random) shuffle(order_, key);
+  }
+  if (!options_.lengths) return;
+  if (random) return group_by_length(key);
+  sort_by_length(0, options_.samples);
+}
+
+void Sampler::sort_by_length(int64_t begin, int64_t end) {
+  const std::vector<uint8_t>& lengths = *options_.lengths;
+  std::stable_sort(order_.begin() + begin, order_.begin() + end,
+                   [&](int64_t a, int64_t b) { return lengths[a] < lengths[b]; });
+}
+
+void Sampler::group_by_length(uint64_t key) {
+  const int64_t global = global_batch(), whole = options_.samples / global;
+  for (int64_t from = 0; from < whole; from += kLengthWindow) {
+    sort_by_length(from * global, std::min(from + kLengthWindow, whole) * global);
+  }
+  std::vector<int64_t> batches(whole);
+  std::iota(batches.begin(), batches.end(), int64_t{0});
+  shuffle(batches, mix(key ^ 0x6c656e677468u));
+  std::vector<int64_t> order;
+  order.reserve(order_.size());
+  for (const int64_t batch : batches) {
+    const auto begin = order_.begin() + batch * global;
+    order.insert(order.end(), begin, begin + global);
+  }
+  order.insert(order.end(), order_.begin() + whole * global, order_.end());
+  order_.swap(order);
+}
+
+int Sampler::length_class(int64_t batch) const {
+  if (!options_.lengths) return 0;
+  uint8_t most = 0;
+  for (int64_t i = 0; i < global_batch(); ++i) {
+    most = std::max(most, (*options_.lengths)[at(batch * global_batch() + i).sample]);
+  }
+  return most;
 }
 
 void Sampler::draw_classes(uint64_t key) {
@@ -64,7 +114,9 @@ void Sampler::draw_classes(uint64_t key) {
 Pick Sampler::at(int64_t position) const {
   const int64_t wrapped = position % options_.samples;
   const int64_t drawn = wrapped / options_.repeats, repeat = wrapped % options_.repeats;
-  const int64_t sample = order_.empty() ? drawn : order_[drawn];
+  const int64_t sample = !order_.empty() ? order_[drawn]
+                         : permutation_  ? (*permutation_)(drawn)
+                                         : drawn;
   // A sample may be drawn twice; each draw gets its own random key, so the crops differ.
   const int64_t draw =
       options_.classes ? options_.samples + wrapped : repeat * options_.samples + sample;

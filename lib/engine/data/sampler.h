@@ -2,12 +2,20 @@
 // (b+1)*G) of one permutation that depends only on (seed, epoch), with G = batch size of a rank x
 // ranks; rank r takes its r-th part. So for a given G, any number of ranks trains on the same
 // batches.
+//
+// By length: the permutation is cut into windows of kLengthWindow global batches, each sorted by
+// the length classes of its samples (in the order of the permutation within a class), and then all
+// global batches of the epoch are put into a random order. Samples that do not fill a global batch
+// come last, unsorted. Without shuffling, all samples are sorted.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "data/permutation.h"
 
 namespace fleet::data {
 
@@ -18,6 +26,9 @@ enum class Tail {
   kDrop,  // samples that do not fill a batch are dropped from this epoch
 };
 Tail parse_tail(const std::string& text);  // "pad" or "drop"
+
+inline constexpr int64_t kLengthWindow = 256;  // global batches
+inline constexpr int64_t kStoredOrder = int64_t{1} << 27;
 
 struct SamplerOptions {
   int64_t samples = 0;  // in the whole set
@@ -32,6 +43,12 @@ struct SamplerOptions {
   // The samples of each class. If set, an epoch has the same number of draws, with replacement:
   // each draw picks a class uniformly and one of its samples. Null: every sample comes once.
   std::shared_ptr<const std::vector<std::vector<int64_t>>> classes = nullptr;
+  // By sample: its length class (data/lengths.h), for batches by length. Null: all have one length.
+  // Not together with repeats.
+  std::shared_ptr<const std::vector<uint8_t>> lengths = nullptr;
+  // The order of more samples than this is computed for each of them, in no memory. Not with
+  // classes and lengths, whose orders are always stored.
+  int64_t stored_order = kStoredOrder;
 };
 
 struct Pick {
@@ -61,13 +78,19 @@ class Sampler {
   // Like pick(), for any rank, by position in the epoch, from 0: global batch b has [b*G, (b+1)*G).
   Pick at(int64_t position) const;
   int64_t global_batch() const { return options_.batch * options_.ranks; }  // G
+  // The largest length class in global batch b, with the samples that pad it: equal on all ranks. 0
+  // without length classes. Thread-safe.
+  int length_class(int64_t batch) const;
 
  private:
   void draw_classes(uint64_t key);
+  void sort_by_length(int64_t begin, int64_t end);
+  void group_by_length(uint64_t key);
 
   SamplerOptions options_;
   int64_t batches_ = 0, epoch_ = 0;
-  std::vector<int64_t> order_;  // empty: in the source's order
+  std::vector<int64_t> order_;                   // empty: by permutation_
+  std::optional<Permutation> permutation_ = {};  // none: in the source's order
 };
 
 // The samples of `all` at these indices, in this order.

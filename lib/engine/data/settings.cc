@@ -10,6 +10,8 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "data/image_files.h"
+#include "data/lengths.h"
 #include "data/pipeline.h"
 #include "data/sample_maker.h"
 #include "data/sampler.h"
@@ -366,12 +368,19 @@ Schema data_schema(const std::string& source) {
                "Repeated augmentation: number of consecutive copies of each sample, each augmented "
                "differently (usual: 3). An epoch keeps its length: with x copies, it has 1/x of "
                "the samples, each x times")
+      .integers("lengths", {},
+                "Lengths of rows of tokens, ascending to data.sequence_length: batches of similar "
+                "samples have the shortest rows that all samples of the global batch fit into; "
+                "each length has a plan of its own. Without data.shuffle, and in evaluation, "
+                "samples come in the order of these lengths. []: all rows have "
+                "data.sequence_length tokens")
       .choice("tail", "pad", {"pad", "drop"},
               "Treatment of an epoch's last, partial batch: pad it with samples of weight 0 in "
               "metrics, or drop it")
       .choice("on_damaged", "skip", {"skip", "fail"},
               "Action for an image that is damaged or cannot be read: replace it with the next one "
-              "and log a warning, or end the job. An image of another size always ends it")
+              "and log a warning, or end the job. An image of another size always ends it. Rows of "
+              "labelled texts and of clicks that cannot be used are left out, or end the job")
       .number(
           "read_timeout", 60, 0, 1e6,
           "Seconds after which a file that is still being read counts as damaged, and for which a "
@@ -406,12 +415,49 @@ std::vector<int64_t> samples_by_class(const Source& source) {
   return counts;
 }
 
+static UnlabelledSamples unlabelled_images(const std::vector<std::string>& words, bool verbose) {
+  UnlabelledSamples all;
+  all.names = image_paths(words, verbose);
+  std::vector<ImageFile> files;
+  UnlabelledSamples::Group group;
+  for (const std::string& path : all.names) {
+    group.samples.push_back(std::ssize(files));
+    files.push_back({path, 0});
+  }
+  group.source = std::make_unique<ImageFiles>(std::move(files));
+  all.groups.push_back(std::move(group));
+  return all;
+}
+
+UnlabelledSamples open_unlabelled(const Settings& data, const std::vector<std::string>& words,
+                                  const PipelineContext& context) {
+  const std::string& name = data.text("source");
+  const SourceType& type = sources().get(name);
+  const bool verbose = context.rank == 0;
+  if (!type.unlabelled && !find_column(declared_columns(data, context), "image")) {
+    throw Error(ErrorCode::kUsage, "the data of the source " + name + " are not predicted",
+                "predict.input",
+                "set data.source to one of images, or to one whose texts have labels");
+  }
+  UnlabelledSamples all;
+  wait_for_storage(data.number("read_timeout"), [&] {
+    all = type.unlabelled ? type.unlabelled(words, source_context(data, false, verbose, context))
+                          : unlabelled_images(words, verbose);
+  });
+  if (all.names.empty()) {
+    throw Error(ErrorCode::kUsage, "there is nothing to predict", "predict.input",
+                "name files with texts");
+  }
+  return all;
+}
+
 std::unique_ptr<InputPipeline> make_prediction_pipeline(const Settings& data,
                                                         std::unique_ptr<Source> source,
                                                         ImageShape image,
                                                         const PipelineContext& context) {
-  image = checked_image(data, *source, image);
-  AugmentChain chain = chain_of(data, false, image);
+  const bool images = find_column(source->columns(), "image") != nullptr;
+  image = images ? checked_image(data, *source, image) : ImageShape{};
+  AugmentChain chain = images ? chain_of(data, false, image) : AugmentChain();
   InputPipeline::Options options = options_of(data, image, context);
   options.reports_damaged = true;
   options.sampler.batch = std::min(options.sampler.batch, source->size());
@@ -428,6 +474,7 @@ DataOutline check_data_settings(const Settings& data, const PipelineContext& con
   const std::vector<Column> columns = declared_columns(data, context);
   check_image_keys(data, columns);
   DataOutline outline{.image = outline_of(data, true, context),
+                      .lengths = batch_lengths(data, columns),
                       .columns = columns,
                       .has_test = splits || names_data(data, false)};
   if (outline.has_test && !splits) outline_of(data, false, context);
@@ -447,10 +494,12 @@ std::unique_ptr<InputPipeline> make_pipeline(const Settings& data, bool train,
   const ImageShape image = images ? checked_image(data, *source, {}) : ImageShape{};
   AugmentChain chain = images ? chain_of(data, train, image) : AugmentChain();
   InputPipeline::Options options = options_of(data, image, context);
+  options.lengths = batch_lengths(data, source->columns());
   options.fail_on_damaged = data.text("on_damaged") == "fail";
   if (train) {
-    if (context.rank == 0 && find_column(source->columns(), "label"))
+    if (context.rank == 0 && std::ranges::any_of(source->columns(), is_class_label)) {
       warn_of_empty_classes(*source, context);
+    }
     options.evaluation = false;
     options.sampler.shuffle = data.boolean("shuffle");
     check_repeats(data, context);

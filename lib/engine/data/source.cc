@@ -17,12 +17,16 @@ std::vector<Column> Source::labelled_images() {
           {.name = "label", .dtype = DType::kInt64}};
 }
 
-void Source::fill(int64_t index, std::span<void* const> /*to*/) const {
+void Source::fill(int64_t index, uint64_t /*key*/, std::span<void* const> /*to*/) const {
   FLEET_CHECK(false, "fill() of a source of images: " + name(index));
 }
 
 Sample Source::read(int64_t index, std::vector<uint8_t>& /*scratch*/) const {
   FLEET_CHECK(false, "read() of a source without images: " + name(index));
+}
+
+std::vector<std::string> Source::texts(int64_t index, const std::string& what) const {
+  FLEET_CHECK(false, "texts() of a source without '" + what + "': " + name(index));
 }
 
 std::string under_root(const std::string& root, const std::string& path) {

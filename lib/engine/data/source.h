@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,6 +24,18 @@ struct Sample {
   int height = 0, width = 0, channels = 0;  // raw pixels'; 0 if encoded
 };
 
+// Whether Source::label() gives this column: the class of a sample. A "label" of another type is a
+// column like others.
+inline bool is_class_label(const Column& column) {
+  return column.name == "label" && column.dtype == DType::kInt64;
+}
+
+// The tokenizer that made the tokens of a source.
+struct TokenizerIdentity {
+  std::string file;   // for messages; safe to print on a terminal
+  uint64_t hash = 0;  // hash of the file; 0: none, or unknown
+};
+
 // Immutable after opening: every method is thread-safe.
 class Source {
  public:
@@ -30,18 +43,24 @@ class Source {
   virtual int64_t size() const = 0;
 
   // The columns of its samples. Labelled images by default: "image", ragged, and "label". A column
-  // "image" is read with read(), decoded and augmented; "label" is label(); the others are written
-  // by fill().
+  // "image" is read with read(), decoded and augmented; "label", if int64, is label(); the others
+  // are written by fill().
   virtual std::vector<Column> columns() const { return labelled_images(); }
   static std::vector<Column> labelled_images();
   // Writes sample `index`: one address per column of columns(), each with room for one sample in
-  // plain layout; null for "image" and "label". Throws Error if the sample cannot be read. The
-  // pipeline sets a column "loss_weight" to 0 for samples that pad a batch.
-  virtual void fill(int64_t index, std::span<void* const> to) const;
-  // The sum of the sample's weights in the loss; a text's weighted tokens.
-  virtual double weight(int64_t /*index*/) const { return 1; }
+  // plain layout; null for "image" and the class label. key: for the random draws of the sample
+  // (RandomStream), equal on any rank and for any number of ranks. Each epoch of a training has
+  // another one; in an evaluation it depends on the index alone. Throws Error if the sample cannot
+  // be read. The pipeline sets a column "loss_weight" to 0 for samples that pad a batch.
+  virtual void fill(int64_t index, uint64_t key, std::span<void* const> to) const;
+  // The tokens of the sample, which come first in its columns by length (Column::by_length); what
+  // follows them is padding. 0: as long as the columns. For batches by length (data.lengths), which
+  // ask for it once for every sample.
+  virtual int64_t length(int64_t /*index*/) const { return 0; }
+  // The sum of the sample's weights in the loss; a text's weighted tokens. key: as for fill().
+  virtual double weight(int64_t /*index*/, uint64_t /*key*/) const { return 1; }
 
-  // For a column "label". 0 by default.
+  // For an int64 column "label". 0 by default.
   virtual int64_t label(int64_t /*index*/) const { return 0; }
   // For a column "image": sample `index`, 0 <= index < size(). `scratch` belongs to the caller, one
   // per thread. Throws Error if the sample cannot be read.
@@ -53,8 +72,13 @@ class Source {
   }
   // For messages, safe to print on a terminal: a path, or "train-images[17]".
   virtual std::string name(int64_t index) const = 0;
+  // Texts of a sample that metrics need beyond numbers, by their name: a question has a "context"
+  // and the right "answers". kInternal for a name that the source does not know.
+  virtual std::vector<std::string> texts(int64_t index, const std::string& what) const;
   // Class names by label, safe to print on a terminal; empty if the source has only numbers.
   virtual std::vector<std::string> class_names() const { return {}; }
+  // For samples of tokens.
+  virtual TokenizerIdentity tokenizer() const { return {}; }
 };
 
 // data.validation_split, for a source that divides its data itself.
@@ -79,11 +103,30 @@ struct SourceContext {
   ValidationPart validation = {};           // if SourceType::divides
 };
 
+// Samples to predict.
+struct UnlabelledSamples {
+  const char* unit = "image";           // what a sample is
+  std::vector<std::string> names = {};  // by sample, as a prediction calls it
+  // By sample: why it cannot be used; "" or no element: it can.
+  std::vector<std::string> failures = {};
+  // Texts of a sample that its prediction is written with, by their name. Null: none.
+  std::function<std::vector<std::string>(int64_t sample, const std::string& what)> texts = nullptr;
+  // Those that can be used, in groups of rows whose columns have the same shapes. A sample may have
+  // several rows, such as windows of a long text.
+  struct Group {
+    std::vector<int64_t> samples;  // the number above, for each row of the source
+    std::unique_ptr<Source> source;
+  };
+  std::vector<Group> groups = {};
+};
+
 struct SourceType {
   // Keys of one split, data.train.* or data.test.* (their defaults may differ).
   Schema (*schema)(bool train) = nullptr;
   // Keys of both splits, data.*. Null: none.
   Schema (*shared)() = nullptr;
+  // Its samples have classes without being images: data.class_names names them.
+  bool has_classes = false;
   // open() applies SourceContext::validation itself. Else the samples of each class are divided.
   bool divides = false;
   // Whether the settings of a split name any data: false if its list or folder is "". Null: always.
@@ -94,9 +137,16 @@ struct SourceType {
   // The columns that its samples will have, as far as settings and context tell; called without
   // opening data. Null: labelled images. Equal to Source::columns().
   std::vector<Column> (*columns)(const Settings& split, const SourceContext& context) = nullptr;
+  // For --predict: the samples that words of predict.input name, without labels. Null: images, if
+  // the samples have any; else the source's data are not predicted. context: as for
+  // open() without `train`. kUsage if the words name none.
+  UnlabelledSamples (*unlabelled)(const std::vector<std::string>& words,
+                                  const SourceContext& context) = nullptr;
   // Opens one split. Null if the settings name none ("" for its list or folder), or if no test data
   // lie where they are by default; then no_test_data() says so. kUsage if they are invalid.
   std::unique_ptr<Source> (*open)(const Settings& split, const SourceContext& context) = nullptr;
+  // open() leaves out rows that cannot be used, or refuses the first, by data.on_damaged.
+  bool drops_rows = false;
 };
 
 Registry<SourceType>& sources();

@@ -33,7 +33,7 @@ class ImagesWithLabels : public ImageFiles {
   }
   std::vector<Column> columns() const override { return columns_of(classes_); }
 
-  void fill(int64_t index, std::span<void* const> to) const override {
+  void fill(int64_t index, uint64_t /*key*/, std::span<void* const> to) const override {
     float* targets = static_cast<float*>(to[1]);
     std::fill_n(targets, classes_, 0.0f);
     for (size_t i = begins_[index]; i < begins_[index + 1]; ++i) targets[labels_[i]] = 1;

@@ -26,10 +26,17 @@ class Subset : public Source {
   std::string name(int64_t index) const override { return all_->name(indices_[index]); }
   std::vector<std::string> class_names() const override { return all_->class_names(); }
   std::vector<Column> columns() const override { return all_->columns(); }
-  void fill(int64_t index, std::span<void* const> to) const override {
-    all_->fill(indices_[index], to);
+  void fill(int64_t index, uint64_t key, std::span<void* const> to) const override {
+    all_->fill(indices_[index], key, to);
   }
-  double weight(int64_t index) const override { return all_->weight(indices_[index]); }
+  int64_t length(int64_t index) const override { return all_->length(indices_[index]); }
+  double weight(int64_t index, uint64_t key) const override {
+    return all_->weight(indices_[index], key);
+  }
+  std::vector<std::string> texts(int64_t index, const std::string& what) const override {
+    return all_->texts(indices_[index], what);
+  }
+  TokenizerIdentity tokenizer() const override { return all_->tokenizer(); }
 
  private:
   std::unique_ptr<Source> all_;

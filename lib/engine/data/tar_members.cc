@@ -208,7 +208,7 @@ class TarReader {
   const std::string path_;
   const RegularFile file_;
   TarLayout layout_;
-  std::string long_name_, long_size_;  // of the next member
+  std::string long_name_, long_size_;  // the next member's
   bool extended_ = false;              // the last header describes a member that must follow
 };
 

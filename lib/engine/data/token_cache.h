@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "text/corpus.h"
+#include "text/sentences.h"
 #include "text/token_file.h"
 #include "text/tokenizer.h"
 
@@ -14,17 +15,21 @@ namespace fleet::data {
 
 struct TokenCacheRequest {
   std::vector<text::CorpusFile> files;
-  std::string tokenizer_path;     // its content is part of the cache's key
+  std::string tokenizer_path;
+  uint64_t tokenizer_hash = 0;    // part of the cache's key
   std::string text_key = "text";  // key of a text in JSON lines
   std::optional<uint32_t> mark;   // token after each document
   bool parse_special = false;     // special tokens in a text are tokens; else ordinary text
-  std::string folder;             // where the caches are; "": ~/.cache/fleetrun
-  std::string name;               // name of the corpus in messages; safe to print on a terminal
+  // Not kNone: the tokens of sentences, with text::sentence_marks(); without `mark`.
+  text::SentenceForm sentences = text::SentenceForm::kNone;
+  std::string folder;  // where the caches are; "": ~/.cache/fleetrun
+  std::string name;    // name of the corpus in messages; safe to print on a terminal
   size_t threads = 1;
 };
 
 // The width of the ids of a cache; it has no header.
-text::TokenWidth cached_width(const text::Tokenizer& tokenizer);
+text::TokenWidth cached_width(const text::Tokenizer& tokenizer,
+                              text::SentenceForm sentences = text::SentenceForm::kNone);
 
 // The path of a file with the tokens of all documents, in order, in nanoGPT's format. If it does
 // not exist yet for these files, this tokenizer and these settings, one process makes it, with a

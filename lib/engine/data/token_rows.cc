@@ -139,6 +139,12 @@ double RowLayout::weight(int64_t index) const {
   return sum;
 }
 
+int64_t RowLayout::tokens(int64_t index) const {
+  int64_t sum = 0;
+  for (const RowPiece& piece : row(index)) sum += piece.tokens;
+  return sum;
+}
+
 std::vector<TokenRange> documents_of(const TokenSequence& tokens, const DocumentMark& mark) {
   constexpr int64_t kBlock = 1 << 20;
   const int64_t size = tokens.size();

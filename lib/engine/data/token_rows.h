@@ -60,6 +60,7 @@ class RowLayout {
   virtual int64_t size() const = 0;
   virtual std::vector<RowPiece> row(int64_t index) const = 0;
   virtual double weight(int64_t index) const;  // the sum over its pieces
+  int64_t tokens(int64_t index) const;         // the inputs of its pieces
 };
 
 // Windows over all documents, one after the other, as nanoGPT and llm.c: window i starts at token i

@@ -23,11 +23,13 @@ class TokenRows : public Source {
         vocabulary_(vocabulary) {}
   int64_t size() const override { return layout_->size(); }
   std::vector<Column> columns() const override { return columns_; }
-  double weight(int64_t index) const override { return layout_->weight(index); }
+  int64_t length(int64_t index) const override { return layout_->tokens(index); }
+  double weight(int64_t index, uint64_t /*key*/) const override { return layout_->weight(index); }
   std::string name(int64_t index) const override {
     return parts_.name + ", row " + std::to_string(index);
   }
-  void fill(int64_t index, std::span<void* const> to) const override {
+  TokenizerIdentity tokenizer() const override { return parts_.tokenizer; }
+  void fill(int64_t index, uint64_t /*key*/, std::span<void* const> to) const override {
     const auto length = static_cast<size_t>(columns_[0].shape[0]);
     const auto ids = [&](int i) { return std::span(static_cast<int64_t*>(to[i]), length); };
     fill_row(*parts_.tokens, layout_->row(index), special_, vocabulary_,
@@ -103,11 +105,12 @@ Schema token_row_keys() {
 
 std::vector<Column> token_row_columns(const Settings& data) {
   const Shape row = {data.integer("sequence_length")};
-  return {{"input_ids", DType::kInt64, row},
-          {"position_ids", DType::kInt64, row},
-          {"document_ids", DType::kInt64, row},
-          {"labels", DType::kInt64, row},
-          {"loss_weight", DType::kFloat32, row}};
+  const auto by_length = [&](const char* name, DType dtype) {
+    return Column{.name = name, .dtype = dtype, .shape = row, .by_length = true};
+  };
+  return {by_length("input_ids", DType::kInt64), by_length("position_ids", DType::kInt64),
+          by_length("document_ids", DType::kInt64), by_length("labels", DType::kInt64),
+          by_length("loss_weight", DType::kFloat32)};
 }
 
 void check_token_row_keys(const Settings& data) {

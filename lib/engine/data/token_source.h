@@ -42,6 +42,7 @@ struct TokenSourceParts {
   DocumentMark mark;
   TokenIds token_ids;  // may be null
   std::string name;    // name of the data in messages; safe to print on a terminal
+  TokenizerIdentity tokenizer = {};
 };
 
 // Rows for training, or for evaluation (data.evaluation.*), from the whole sequence or from

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
@@ -55,6 +56,49 @@ TEST(Sampler, Epoch_IsAPermutationThatDiffersFromOthers) {
   EXPECT_NE(first, all);
   std::sort(first.begin(), first.end());
   EXPECT_EQ(first, all);
+}
+
+TEST(Permutation, AnySize_HasEachNumberOnce) {
+  for (const int64_t size : {1, 2, 3, 4, 5, 17, 1000, 65'536, 65'537}) {
+    const Permutation permutation(size, 7);
+    std::vector<bool> seen(static_cast<size_t>(size));
+    int64_t fixed = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      const int64_t to = permutation(i);
+      ASSERT_TRUE(to >= 0 && to < size && !seen[static_cast<size_t>(to)]) << size;
+      seen[static_cast<size_t>(to)] = true;
+      fixed += to == i ? 1 : 0;
+    }
+    if (size < 1000) continue;
+    EXPECT_LT(fixed, 12) << size;  // 1 is expected
+  }
+}
+
+TEST(Permutation, LargeSizes_StayInRange) {
+  const int64_t size = (int64_t{1} << 40) + 12'345;
+  const Permutation one(size, 1), other(size, 2);
+  double sum = 0;
+  for (int64_t i = 0; i < 10'000; ++i) {
+    ASSERT_LT(one(i), size);
+    EXPECT_NE(one(i), other(i));
+    sum += static_cast<double>(one(i)) / static_cast<double>(size);
+  }
+  EXPECT_NEAR(sum / 10'000, 0.5, 5 * 0.0029);
+}
+
+TEST(Sampler, OrderThatIsNotStored_IsAPermutationOfTheEpoch) {
+  SamplerOptions options{.samples = 1000, .batch = 10, .seed = 3, .stored_order = 999};
+  Sampler sampler(options);
+  std::vector<std::vector<int64_t>> epochs;
+  for (const int64_t epoch : {0, 1, 0}) {
+    sampler.start_epoch(epoch);
+    std::vector<int64_t>& order = epochs.emplace_back();
+    for (int64_t i = 0; i < 1000; ++i) order.push_back(sampler.at(i).sample);
+  }
+  EXPECT_EQ(epochs[0], epochs[2]);
+  EXPECT_NE(epochs[0], epochs[1]);
+  std::sort(epochs[0].begin(), epochs[0].end());
+  for (int64_t i = 0; i < 1000; ++i) EXPECT_EQ(epochs[0][static_cast<size_t>(i)], i);
 }
 
 TEST(Sampler, OtherSeed_OtherOrder) {
