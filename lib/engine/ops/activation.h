@@ -18,6 +18,12 @@ struct FusesActivations {
   std::vector<std::string> types;  // activations that the operation can fuse
 };
 
+// Activations that the operation can fuse if its gradient computes their input again, instead of
+// reading a mask or their result. Only some backends have such kernels.
+struct RecomputesActivations {
+  std::vector<std::string> types;
+};
+
 // The value that a gradient is computed from, besides dy. With kOutput the input need not stay
 // live.
 enum class GradientFrom { kOutput, kInput };

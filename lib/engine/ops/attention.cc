@@ -40,9 +40,15 @@ AttentionSizes attention_sizes(const Attributes& attributes, const Shape& q, con
   return sizes;
 }
 
-double attention_scale(const Attributes& attributes, int64_t size) {
-  const double scale = attributes.number("scale");
-  return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size));
+AttentionSettings attention_settings(const Attributes& attributes, int64_t size) {
+  const double p = attributes.number("dropout"), scale = attributes.number("scale");
+  return {
+      .causal = attributes.boolean("causal"),
+      .window = attributes.integer("window"),
+      .scale = static_cast<float>(scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size))),
+      .drop_threshold = dropout_threshold(p),
+      .salt = static_cast<uint64_t>(attributes.integer("salt")),
+      .keep_scale = static_cast<float>(1 / (1 - p))};
 }
 
 namespace {

@@ -1,5 +1,8 @@
 // batch_norm: y = scale (x - mean) / sqrt(variance + epsilon) + bias, with separate statistics for
-// each channel (axis 1) over all other axes; activation "relu" makes it max(y, 0) in the same pass.
+// each channel (axis 1) over all other axes; activation "relu" makes it max(y, 0) in the same pass,
+// and "relu6", "silu" and "hardswish" apply theirs. The gradient of the last three,
+// batch_norm_activation_grad, computes the activation's input again from x instead of reading a
+// mask; the pass fuse_bn_recomputed_act inserts them for backends that have these kernels.
 //
 // Training: mean and variance are the batch's (biased variance). The running ones are updated as in
 // PyTorch: running = (1 - momentum) running + momentum batch, with the unbiased variance (Paddle's
@@ -14,6 +17,8 @@
 // fused_bn_add_activation: y = max(batch_norm(x) + z, 0), the join of a residual block, in as few
 // passes over memory as batch_norm alone; the rest is as in batch_norm. Inserted by the pass
 // fuse_bn_add_act.
+#include <algorithm>
+
 #include "graph/program.h"
 #include "ops/activation.h"
 #include "ops/mixed_precision.h"
@@ -23,6 +28,12 @@ namespace {
 
 std::map<std::string, Attribute> norm_attributes(const std::string& activation) {
   return {{"epsilon", 1e-5}, {"is_test", false}, {"activation", activation}};
+}
+
+const std::vector<std::string> kRecomputed = {"relu6", "silu", "hardswish"};
+
+bool is_recomputed(const std::string& activation) {
+  return std::find(kRecomputed.begin(), kRecomputed.end(), activation) != kRecomputed.end();
 }
 
 void infer_norm(ShapeContext& context) {
@@ -42,8 +53,10 @@ void infer_norm(ShapeContext& context) {
   }
   context.require(attributes.number("epsilon") > 0, "epsilon must be positive");
   const std::string& activation = attributes.text("activation");
-  context.require(activation == "relu" || (activation.empty() && !adds),
-                  adds ? "activation must be \"relu\"" : "activation must be \"\" or \"relu\"");
+  context.require(
+      activation == "relu" || (!adds && (activation.empty() || is_recomputed(activation))),
+      adds ? "activation must be \"relu\""
+           : "activation must be \"\", \"relu\", \"relu6\", \"silu\" or \"hardswish\"");
   context.require(attributes.boolean("is_test") || x.elements() > x[1],
                   "training needs more than one value per channel, x is " + x.text());
   context.set_like(0, 0);
@@ -57,7 +70,8 @@ void infer_norm(ShapeContext& context) {
 void append_norm_gradient(GradientContext& context) {
   const std::string& type = context.forward().type();
   const bool is_test = context.attributes().boolean("is_test");
-  const bool fused = !context.attributes().text("activation").empty();
+  const std::string& activation = context.attributes().text("activation");
+  const bool recomputed = is_recomputed(activation), fused = !activation.empty() && !recomputed;
   context.require(is_test || (context.output(3) != kNoVar && context.output(4) != kNoVar),
                   type + " needs saved_mean and saved_variance for its gradient");
   context.require(!fused || context.output(5) != kNoVar,
@@ -68,6 +82,15 @@ void append_norm_gradient(GradientContext& context) {
   }
   const VarId mean = is_test ? context.input(3) : context.output(3);
   const VarId variance = is_test ? context.input(4) : context.output(4);
+  if (recomputed) {
+    context.append(
+        "batch_norm_activation_grad",
+        {context.input(0), context.input(1), context.input(2), mean, variance,
+         context.output_gradient(0)},
+        {context.input_gradient(0), context.input_gradient(1), context.input_gradient(2)},
+        attributes);
+    return;
+  }
   std::vector<VarId> outputs = {context.input_gradient(0)};
   if (context.input_count() > 5) outputs.push_back(context.input_gradient(5));
   outputs.push_back(context.input_gradient(1));
@@ -100,9 +123,11 @@ FLEET_OP(batch_norm) {
   def.help =
       "y = scale (x - mean) / sqrt(variance + epsilon) + bias, with separate statistics for each "
       "channel; momentum is the share of the batch in the running statistics, as in PyTorch; "
-      "is_test uses the running ones; activation \"relu\" is applied to y";
+      "is_test uses the running ones; activation \"relu\" is applied to y, and on GPUs \"relu6\", "
+      "\"silu\" and \"hardswish\"";
   define_norm(def, "");
   def.add_trait<FusesActivations>().types = {"relu"};
+  def.add_trait<RecomputesActivations>().types = kRecomputed;
 }
 
 // mean and variance are the statistics that normalized x; with is_test they are constants.
@@ -113,6 +138,28 @@ FLEET_OP(batch_norm_grad) {
   def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{5, 0}};
   def.infer = [](ShapeContext& context) {
+    context.set_like(0, 0);
+    context.set_like(1, 1);
+    context.set_like(2, 1);
+  };
+}
+
+// As batch_norm_grad, of y = activation(n) with n = scale (x - mean) / sqrt(variance + epsilon) +
+// bias; n is computed again. The gradient of y is the sum of all dy.
+FLEET_OP(batch_norm_activation_grad) {
+  def.inputs = {{"x"}, {"scale"}, {"bias"}, {"mean"}, {"variance"}, {"dy", Slot::kVariadic}};
+  def.outputs = {{"dx", Slot::kOptional}, {"dscale", Slot::kOptional}, {"dbias", Slot::kOptional}};
+  def.attributes = norm_attributes("silu");
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
+  def.inplace = {{5, 0}};
+  def.infer = [](ShapeContext& context) {
+    context.require(is_recomputed(context.attributes().text("activation")),
+                    "activation must be \"relu6\", \"silu\" or \"hardswish\"");
+    for (int i = 5; i < context.input_count(); ++i) {
+      context.require(
+          context.shape(i) == context.shape(0),
+          "dy " + context.shape(i).text() + " does not match x " + context.shape(0).text());
+    }
     context.set_like(0, 0);
     context.set_like(1, 1);
     context.set_like(2, 1);

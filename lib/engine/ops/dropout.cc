@@ -2,6 +2,9 @@
 // ("upscale_in_train"). The mask of element i of sample n depends only on (sample_key[n], salt, i)
 // (ops/dropout_mask.h), not on the sample's position in the batch or the number of ranks. Each
 // dropout of a network has its own salt. With is_test it is the identity.
+//
+// whole_samples: the mask of element 0 holds for all elements of a sample, so that samples are
+// zeroed whole: stochastic depth (Huang et al. 2016).
 #include "graph/program.h"
 #include "ops/mixed_precision.h"
 
@@ -9,7 +12,7 @@ namespace fleet {
 namespace {
 
 const std::map<std::string, Attribute> kDropoutAttributes = {
-    {"p", 0.5}, {"salt", int64_t{0}}, {"is_test", false}};
+    {"p", 0.5}, {"salt", int64_t{0}}, {"is_test", false}, {"whole_samples", false}};
 
 void infer_dropout(ShapeContext& context) {
   const double p = context.attributes().number("p");
@@ -29,7 +32,8 @@ void infer_dropout(ShapeContext& context) {
 FLEET_OP(dropout) {
   def.help =
       "elements are zero with probability p, the others are divided by 1 - p; each dropout of a "
-      "network has its own salt; is_test leaves x as it is";
+      "network has its own salt; is_test leaves x as it is; whole_samples zeroes samples as a "
+      "whole";
   def.inputs = {{"x"}, {"sample_key", Slot::kOptional}};
   def.outputs = {{"y"}};
   def.attributes = kDropoutAttributes;

@@ -1,10 +1,12 @@
 // linear_cross_entropy: the head of a language model and its loss in one operation. With
-// logits[row] = head hidden[row]:
+// logits[row] = head hidden[row] + bias:
 //   losses[row] = -log(softmax(logits[row])[label[row]])
 //   loss        = sum over rows of row_weight * losses
 // hidden [..., H], head [V, H] (an embedding's parameter may be both), labels int64 [...],
-// row_weight float32 [...]; loss float32 [1], losses float32 [...]. Only `loss` is differentiable.
-// The softmax is computed in float32 whatever the type of hidden and head.
+// row_weight float32 [...], bias float32 [V] or none; loss float32 [1], losses and hits float32
+// [...]. Only `loss` is differentiable. hits: 1 where the label has the largest logit, of equal
+// ones the first; a row that does not count has 0. The softmax is computed in float32 whatever the
+// type of hidden and head.
 //
 // Rows labelled `ignore_index` and rows of weight 0 have loss 0 and no gradient. A label of another
 // row outside 0..V-1 is an error on the CPU; on a GPU the row's loss is NaN and its gradient 0.
@@ -22,8 +24,14 @@
 namespace fleet {
 namespace {
 
-const std::vector<SlotDef> kHeadInputs = {
-    {"hidden"}, {"head"}, {"labels", Slot::kRequired, true}, {"row_weight"}};
+const std::vector<SlotDef> kHeadInputs = {{"hidden"},
+                                          {"head"},
+                                          {"labels", Slot::kRequired, true},
+                                          {"row_weight"},
+                                          {"bias", Slot::kOptional}};
+constexpr int kBias = 4;                                        // input
+constexpr int kHits = 2, kDhidden = 3, kDhead = 4, kDbias = 5;  // outputs
+
 const std::map<std::string, Attribute> kHeadAttributes = {{"ignore_index", int64_t{-100}},
                                                           {"chunk", int64_t{0}}};
 
@@ -44,9 +52,13 @@ void infer_head_loss(ShapeContext& context) {
       weight == samples || weight == context.shape(2),
       "row_weight " + weight.text() + " does not fit labels " + context.shape(2).text());
   context.require(context.dtype(3) == DType::kFloat32, "row_weight is float32");
+  context.require(!context.has_input(kBias) || (context.shape(kBias) == Shape{head[0]} &&
+                                                context.dtype(kBias) == DType::kFloat32),
+                  "bias is float32 " + Shape{head[0]}.text());
   context.require(context.attributes().integer("chunk") >= 0, "chunk must not be negative");
   context.set(0, {1}, DType::kFloat32);
   context.set(1, samples, DType::kFloat32);
+  context.set(kHits, samples, DType::kFloat32);
 }
 
 double head_products(const Program& program, const Op& op) {
@@ -73,12 +85,12 @@ void compute_gradients_in_forward(GradientContext& context, const std::vector<Va
 }
 
 void head_loss_gradient(GradientContext& context) {
-  context.require(context.output_gradient(1) == kNoVar,
+  context.require(context.output_gradient(1) == kNoVar && context.output_gradient(kHits) == kNoVar,
                   "the losses of the rows are not differentiable: use the output loss");
   const bool half = context.input_var(0).dtype == DType::kFloat16;
   const double scale = half ? kFloat16Scale : 1;
   std::vector<VarId> made;
-  for (int i = 0; i < 2; ++i) {
+  for (const int i : {0, 1, kBias}) {
     made.push_back(context.needs(i)
                        ? context.program().temporary(context.input_var(i).name + "@SAVED_GRAD")
                        : kNoVar);
@@ -87,8 +99,8 @@ void head_loss_gradient(GradientContext& context) {
   attributes.set("gradient_scale", scale);
   compute_gradients_in_forward(context, made, attributes);
   context.append(
-      "linear_cross_entropy_grad", {made[0], made[1], context.output_gradient(0)},
-      {context.input_gradient(0), context.input_gradient(1)},
+      "linear_cross_entropy_grad", {made[0], made[1], context.output_gradient(0), made[2]},
+      {context.input_gradient(0), context.input_gradient(1), context.input_gradient(kBias)},
       {{"gradient_scale", scale}, {"to", std::string(name_of(context.input_var(0).dtype))}});
 }
 
@@ -96,54 +108,66 @@ void head_loss_gradient(GradientContext& context) {
 
 FLEET_OP(linear_cross_entropy) {
   def.help =
-      "the loss of softmax(hidden head^T), summed with a weight for each row, without the logits "
-      "of "
-      "all rows in memory: they are computed in chunks of `chunk` rows (0: chosen by size); rows "
+      "the loss of softmax(hidden head^T + bias), summed with a weight for each row, without the "
+      "logits of all rows in memory: they are computed in chunks of `chunk` rows (0: chosen by "
+      "size); rows "
       "labelled ignore_index or of weight 0 are left out";
   def.inputs = kHeadInputs;
-  def.outputs = {{"loss"}, {"losses"}};
+  def.outputs = {{"loss"}, {"losses"}, {"hits", Slot::kOptional}};
   def.attributes = kHeadAttributes;
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
-  def.add_trait<MixedPrecision>().float32_inputs = {3};
+  def.add_trait<MixedPrecision>().float32_inputs = {3, kBias};
   def.add_trait<Arithmetic>().operations = head_products;
   def.infer = infer_head_loss;
   def.gradient = head_loss_gradient;
 }
 
-// The same, with the gradients of sum(row_weight * losses) times gradient_scale. dhead is float32,
-// in which its chunks are added.
+// The same, with the gradients of sum(row_weight * losses) times gradient_scale. dhead and dbias
+// are float32, in which their chunks are added.
 FLEET_OP(linear_cross_entropy_with_gradient) {
   def.inputs = kHeadInputs;
-  def.outputs = {{"loss"}, {"losses"}, {"dhidden", Slot::kOptional}, {"dhead", Slot::kOptional}};
+  def.outputs = {{"loss"},
+                 {"losses"},
+                 {"hits", Slot::kOptional},
+                 {"dhidden", Slot::kOptional},
+                 {"dhead", Slot::kOptional},
+                 {"dbias", Slot::kOptional}};
   def.attributes = kHeadAttributes;
   def.attributes["gradient_scale"] = 1.0;
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
-  def.add_trait<MixedPrecision>().float32_inputs = {3};
+  def.add_trait<MixedPrecision>().float32_inputs = {3, kBias};
   def.add_trait<MixedPrecision>().on_custom_lists = false;
   def.add_trait<KeepsResults>();
   def.add_trait<Arithmetic>().operations = [](const Program& program, const Op& op) {
-    const int products = 1 + (op.outputs[2] != kNoVar) + (op.outputs[3] != kNoVar);
+    const int products = 1 + (op.outputs[kDhidden] != kNoVar) + (op.outputs[kDhead] != kNoVar);
     return products * head_products(program, op);
   };
   def.infer = [](ShapeContext& context) {
     infer_head_loss(context);
-    context.set_like(2, 0);
-    context.set(3, context.shape(1), DType::kFloat32);
+    context.set_like(kDhidden, 0);
+    context.set(kDhead, context.shape(1), DType::kFloat32);
+    if (context.has_input(kBias)) context.set_like(kDbias, kBias);
   };
 }
 
-// dhidden = saved_dhidden * dloss / gradient_scale, and dhead alike, in the type `to`.
+// dhidden = saved_dhidden * dloss / gradient_scale, and dhead and dbias alike; dhidden and dhead in
+// the type `to`.
 FLEET_OP(linear_cross_entropy_grad) {
-  def.inputs = {{"saved_dhidden", Slot::kOptional}, {"saved_dhead", Slot::kOptional}, {"dloss"}};
-  def.outputs = {{"dhidden", Slot::kOptional}, {"dhead", Slot::kOptional}};
+  def.inputs = {{"saved_dhidden", Slot::kOptional},
+                {"saved_dhead", Slot::kOptional},
+                {"dloss"},
+                {"saved_dbias", Slot::kOptional}};
+  def.outputs = {
+      {"dhidden", Slot::kOptional}, {"dhead", Slot::kOptional}, {"dbias", Slot::kOptional}};
   def.attributes = {{"gradient_scale", 1.0}, {"to", std::string("float32")}};
   def.add_trait<MixedPrecision>().on_custom_lists = false;
-  def.inplace = {{0, 0}, {1, 1}};
+  def.inplace = {{0, 0}, {1, 1}, {3, 2}};
   def.infer = [](ShapeContext& context) {
     const DType to = to_dtype(context.attributes().text("to"));
     for (int i = 0; i < 2; ++i) {
       if (context.has_input(i)) context.set(i, context.shape(i), to);
     }
+    if (context.has_input(3)) context.set_like(2, 3);
   };
 }
 

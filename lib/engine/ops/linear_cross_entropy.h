@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "graph/program.h"
+
 namespace fleet {
 
 // Rows whose logits are in memory at one time, of `rows` rows over `classes` classes. chunk: the
@@ -19,5 +21,19 @@ inline int64_t cross_entropy_chunk(int64_t rows, int64_t classes, int64_t chunk)
 
 // Elements from one row of logits to the next: whole cache lines of every type.
 inline int64_t logits_stride(int64_t classes) { return (classes + 63) / 64 * 64; }
+
+// The sizes of one call with hidden [..., depth] and head [classes, depth].
+struct HeadSizes {
+  int64_t rows, depth, classes, chunk, stride;  // stride: from one row of logits to the next
+  DType type;                                   // the elements of hidden
+
+  HeadSizes(const Attributes& attributes, const Shape& hidden, const Shape& head, DType dtype)
+      : rows(hidden.elements() / std::max<int64_t>(head[1], 1)),
+        depth(head[1]),
+        classes(head[0]),
+        chunk(cross_entropy_chunk(rows, classes, attributes.integer("chunk"))),
+        stride(logits_stride(classes)),
+        type(dtype) {}
+};
 
 }  // namespace fleet

@@ -14,6 +14,9 @@ struct MixedPrecision {
   Precision precision = Precision::kBlack;
   // Inputs that stay float32 even if the operation runs in a low type (statistics, scale, bias).
   std::vector<int> float32_inputs;
+  // Whether gray operations that read its results run in float32, even if all gray ones would
+  // run in the low type: losses of samples.
+  bool stays_float32 = false;
   // Whether a user's custom list may name the operation. False if its types are its own business.
   bool on_custom_lists = true;
 };

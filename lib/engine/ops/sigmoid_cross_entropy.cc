@@ -2,6 +2,7 @@
 // classes of a sample (PyTorch's binary_cross_entropy_with_logits, formula
 // max(x, 0) - x t + log(1 + exp(-|x|))). logits [N, C], target float32 [N, C] in [0, 1]; loss [N].
 #include "graph/program.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 
@@ -26,6 +27,7 @@ FLEET_OP(sigmoid_cross_entropy) {
                    {context.input(0), context.input(1), context.output_gradient(0)},
                    {context.input_gradient(0)});
   };
+  def.add_trait<MixedPrecision>().stays_float32 = true;
 }
 
 // dlogits = dloss (sigmoid(logits) - target) / C

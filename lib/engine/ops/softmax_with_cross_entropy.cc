@@ -11,6 +11,7 @@
 // mean loss is the sum of losses divided by the sum of these weights. Ignored samples have weight
 // 0.
 #include "ops/label_shape.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 namespace {
@@ -70,6 +71,7 @@ FLEET_OP(softmax_with_cross_entropy) {
                     "the softmax of softmax_with_cross_entropy is not differentiable: use softmax");
     append_loss_gradient(context);
   };
+  def.add_trait<MixedPrecision>().stays_float32 = true;
 }
 
 // dlogits = (softmax(logits) - target) * dloss
@@ -95,6 +97,7 @@ FLEET_OP(weighted_cross_entropy) {
                     "the weights of weighted_cross_entropy are not differentiable");
     append_loss_gradient(context);
   };
+  def.add_trait<MixedPrecision>().stays_float32 = true;
 }
 
 // dlogits = (softmax(logits) * total - weight * target) * dloss, where total = the sum over classes

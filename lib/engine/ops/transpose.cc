@@ -1,6 +1,7 @@
 // transpose: axis d of y is axis perm[d] of x.
 #include "graph/program.h"
 #include "ops/mixed_precision.h"
+#include "ops/permutation.h"
 
 namespace fleet {
 namespace {
@@ -20,6 +21,7 @@ FLEET_OP(transpose) {
   def.outputs = {{"y"}};
   def.attributes = {{"perm", std::vector<int64_t>()}};
   def.add_trait<MixedPrecision>().precision = Precision::kGray;
+  def.add_trait<Permutation>();
   def.infer = [](ShapeContext& context) {
     const Shape& x = context.shape(0);
     const std::vector<int64_t>& perm = context.attributes().integers("perm");

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "base/cpu.h"
 #include "base/error.h"
 
 namespace fleet {
@@ -42,7 +41,6 @@ void HostEvent::complete(uint64_t which, std::exception_ptr error) {
   const MutexLock lock(mutex_);
   completed_ = which;
   if (error) error_ = std::move(error);
-  reached_.store(which, std::memory_order_release);
   // Notify under the lock: a waiter may destroy the event as soon as it holds the lock again.
   changed_.notify_all();
 }
@@ -54,13 +52,6 @@ void HostEvent::wait_for(uint64_t which) {
     while (completed_ < which) changed_.wait(mutex_);
   }
   if (error_) std::rethrow_exception(error_);
-}
-
-// Operations that run together are short: the other one is usually about to end.
-void HostEvent::spin_for(uint64_t which) {
-  constexpr int kSpins = 4000;  // about 50 microseconds
-  for (int i = 0; i < kSpins && reached_.load(std::memory_order_acquire) < which; ++i) spin_pause();
-  wait_for(which);
 }
 
 void HostEvent::synchronize() {
@@ -92,10 +83,6 @@ std::exception_ptr HostStream::error() {
 }
 
 void HostStream::push(HostTask task) {
-  if (holding_) {
-    held_.push_back(task);
-    return;
-  }
   if (inline_) {
     task();
     return;
@@ -136,32 +123,10 @@ void HostStream::run() {
   }
 }
 
-void HostStream::run_held() {
-  holding_ = false;
-  std::exception_ptr failure;
-  for (HostTask& task : held_) {
-    if (failure && !task.after_failure_too()) continue;
-    try {
-      task();
-    } catch (...) {
-      failure = std::current_exception();
-      const MutexLock lock(mutex_);
-      error_ = failure;  // for the events that follow
-    }
-  }
-  held_.clear();
-  if (!failure) return;
-  {
-    const MutexLock lock(mutex_);
-    error_ = nullptr;
-  }
-  std::rethrow_exception(failure);
-}
-
 void HostStream::record(Event& event) {
   auto* host = static_cast<HostEvent*>(&event);
   const uint64_t which = host->note_record();
-  if (inline_ && !holding_) {
+  if (inline_) {
     host->complete(which, nullptr);
     return;
   }
@@ -176,7 +141,6 @@ void HostStream::wait(Event& event) {
     const MutexLock lock(host->mutex_);
     which = host->recorded_;
   }
-  if (holding_) return push(HostTask([host, which] { host->spin_for(which); }));
   push(HostTask([host, which] { host->wait_for(which); }));
 }
 
@@ -210,55 +174,6 @@ std::unique_ptr<Stream> HostDevice::make_stream(const std::string& name) {
 }
 
 std::unique_ptr<Event> HostDevice::make_event() { return std::make_unique<HostEvent>(); }
-
-void HostDevice::with_share(int parts, const std::function<void()>& body) {
-  const int before = set_cores(std::max(1, cores() / parts));
-  try {
-    body();
-  } catch (...) {
-    set_cores(before);
-    throw;
-  }
-  set_cores(before);
-}
-
-// If `issue` fails, what it gave before still runs: other streams wait for its events.
-void HostDevice::run_together(std::span<Stream* const> streams,
-                              const std::function<void()>& issue) {
-  const int parts = static_cast<int>(streams.size());
-  if (parts > most_parts_) {  // before anything waits for the threads: the system may refuse them
-    on_threads(parts, [](int) {});
-    most_parts_ = parts;
-  }
-  failures_.assign(parts + 1, nullptr);
-  for (Stream* stream : streams) HostStream::of(*stream).hold();
-  try {
-    issue();
-  } catch (...) {
-    failures_[parts] = std::current_exception();
-  }
-  on_threads(parts, [this, &streams](int i) {
-    try {
-      with_share(static_cast<int>(streams.size()),
-                 [stream = streams[i]] { HostStream::of(*stream).run_held(); });
-    } catch (...) {
-      failures_[i] = std::current_exception();
-    }
-  });
-  for (const std::exception_ptr& failure : failures_) {
-    if (failure) std::rethrow_exception(failure);
-  }
-}
-
-void HostDevice::on_threads(int count, const std::function<void(int)>& body) {
-  while (static_cast<int>(helpers_.size()) < count - 1) {
-    helpers_.push_back(
-        std::make_unique<HostStream>("compute" + std::to_string(helpers_.size() + 1)));
-  }
-  for (int i = 1; i < count; ++i) helpers_[i - 1]->enqueue([&body, i] { body(i); });
-  body(0);
-  for (int i = 1; i < count; ++i) helpers_[i - 1]->synchronize();
-}
 
 void HostDevice::copy(void* to, const void* from, size_t bytes, Stream& stream) {
   HostStream::of(stream).enqueue([=] { std::memcpy(to, from, bytes); });

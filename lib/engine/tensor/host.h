@@ -1,7 +1,6 @@
 // Streams, events and memory of the host.
 #pragma once
 
-#include <atomic>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -52,16 +51,13 @@ class HostEvent : public Event {
   uint64_t recorded_ FLEET_GUARDED_BY(mutex_) = 0;
   uint64_t completed_ FLEET_GUARDED_BY(mutex_) = 0;
   std::exception_ptr error_ FLEET_GUARDED_BY(mutex_);
-  std::atomic<uint64_t> reached_ = 0;  // completed_, for a waiter that spins
   uint64_t note_record();
   void complete(uint64_t which, std::exception_ptr error);
   void wait_for(uint64_t which);
-  void spin_for(uint64_t which);  // the same, spinning at first
 };
 
 // Runs tasks in order, on the caller (inline_execution) or on a thread of its own. After a task
 // throws, later ones are skipped, and every synchronize() and every later event rethrows its error.
-// An inline stream can hold tasks back for another thread.
 class HostStream : public Stream {
  public:
   static constexpr size_t kCapacity = 1024;  // queued tasks; enqueue() blocks beyond this
@@ -77,10 +73,6 @@ class HostStream : public Stream {
   void wait(Event& event) override;
   void synchronize() override;
   void* native_handle() override { return this; }
-  // Inline streams only: keeps tasks until run_held(), which runs them on its caller and rethrows
-  // the first failure. The caller hands the stream over from thread to thread.
-  void hold() { holding_ = true; }
-  void run_held();
   // The HostStream that implements a Stream of the host device.
   static HostStream& of(Stream& stream) {
     return *static_cast<HostStream*>(stream.native_handle());
@@ -92,8 +84,6 @@ class HostStream : public Stream {
   std::exception_ptr error();
 
   const bool inline_;
-  bool holding_ = false;
-  std::vector<HostTask> held_;
   Mutex mutex_;
   CondVar filled_, drained_;
   std::vector<HostTask> ring_ FLEET_GUARDED_BY(mutex_);
@@ -106,13 +96,9 @@ class HostStream : public Stream {
 
 // Memory from the host's allocator, 64-byte aligned, with huge pages requested for large blocks.
 // Copies run in stream order.
-class HostDevice : public Device, public CoreSharing {
+class HostDevice : public Device {
  public:
   using Device::Device;
-  int cores() const override { return static_cast<int>(available_cores().size()); }
-  int max_streams() const override { return cores(); }
-  void with_share(int parts, const std::function<void()>& body) override;
-  void run_together(std::span<Stream* const> streams, const std::function<void()>& issue) override;
   std::string name() const override { return "cpu"; }
   std::string backend() const override { return "cpu"; }
   Buffer allocate(size_t bytes) override;
@@ -120,18 +106,6 @@ class HostDevice : public Device, public CoreSharing {
   std::unique_ptr<Event> make_event() override;
   void copy(void* to, const void* from, size_t bytes, Stream& stream) override;
   Buffer allocate_host(size_t bytes) override { return allocate(bytes); }
-
- protected:
-  // The calling thread computes with this number of cores from now on; returns the previous number.
-  virtual int set_cores(int count) { return count; }
-  // Runs body(0) on the caller and body(1), ... body(count - 1) on other threads at the same time.
-  // body does not throw.
-  virtual void on_threads(int count, const std::function<void(int)>& body);
-
- private:
-  std::vector<std::unique_ptr<HostStream>> helpers_;  // for on_threads()
-  int most_parts_ = 0;                                // largest number in run_together() so far
-  std::vector<std::exception_ptr> failures_;          // from run_together(), by stream
 };
 
 }  // namespace fleet

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
+#include <set>
 
 #include "base/error.h"
 #include "tests/engine/ops/attention_reference.h"
@@ -111,6 +113,64 @@ TEST(Attention, ManyTiles_MatchReference) {
     documents[t] = t < tokens / 3 ? 4 : t < tokens / 2 ? 5 : t < tokens / 2 + 10 ? 4 : -1;
   }
   check_sizes({.tokens = tokens, .size = 8, .dropout = 0.2, .documents = documents, .keys = {9}});
+}
+
+// Several blocks of queries and tiles of keys, at the head size of most networks; 197 tokens
+// without a mask are a vision transformer's.
+TEST(Attention, WholeBlocks_MatchReference) {
+  check_sizes({.tokens = 133, .size = 40, .packed = true});
+  check_sizes({.tokens = 70, .size = 128, .causal = true});
+  if (!op_may_lack_kernel()) check_sizes({.batch = 2, .tokens = 197, .size = 64, .packed = true});
+}
+
+// On a GPU these go through cuDNN in 16-bit types, where it has a plan.
+TEST(Attention, WithoutDropoutAndWindow_MatchesReference) {
+  check_sizes({.batch = 2, .tokens = 20, .heads = 2, .size = 16, .causal = true});
+  check_sizes({.batch = 2, .tokens = 12, .heads = 4, .kv_heads = 2, .size = 16, .packed = true});
+  AttentionCase packed = {.batch = 2, .tokens = 18, .size = 16, .packed = true, .causal = true};
+  for (int64_t t = 0; t < 36; ++t)
+    packed.documents.push_back(t % 18 < 7 ? 5 : t % 18 < 13 ? 6 : -1);
+  check_sizes(packed);
+}
+
+TEST(Attention, GroupsOverTiles_MatchReference) {
+  Values documents;
+  for (int64_t t = 0; t < 140; ++t) documents.push_back(t < 50 ? 3 : t < 64 ? 4 : t < 128 ? 5 : -1);
+  check_sizes({.tokens = 140,
+               .heads = 2,
+               .size = 24,
+               .packed = true,
+               .causal = true,
+               .documents = documents});
+}
+
+// The first 64 queries, where the tokens from 64 on are NaN and no query before them sees one.
+void expect_untouched_by_later(const AttentionCase& c, DType dtype) {
+  SCOPED_TRACE(name_of(dtype));
+  OpCheck check = check_of_attention(c);
+  check.dtype = dtype;
+  check.check_gradient = false;
+  check.reference = [](const std::vector<Values>&) { return std::vector<Values>{{}}; };
+  Values q(c.q_shape().elements(), 0.5);
+  const int64_t row = c.q_shape()[2] * c.size;
+  std::fill(q.begin() + 64 * row, q.end(), std::nan(""));
+  check.inputs[0].values = q;
+  const Values y = check_op(check)[0];
+  for (int64_t i = 0; i < 64 * c.heads * c.size; ++i) ASSERT_NEAR(y[i], 0.5, 0.01) << i;
+}
+
+// A tile of which a query sees no key is not read: 0 times NaN would be NaN.
+TEST(Attention, HiddenTiles_AreSkipped) {
+  if (!op_may_lack_kernel()) GTEST_SKIP() << "the CPU's tiles are larger";
+  AttentionCase documents = {.tokens = 192, .size = 16, .packed = true};
+  for (int64_t t = 0; t < documents.tokens; ++t) documents.documents.push_back(t / 64);
+  const AttentionCase causal = {.tokens = 192, .size = 16, .packed = true, .causal = true};
+  std::set<DType> types;
+  for (const OpVariant& variant : op_variants()) types.insert(variant.dtype);
+  for (const DType dtype : types) {
+    expect_untouched_by_later(documents, dtype);
+    expect_untouched_by_later(causal, dtype);
+  }
 }
 
 TEST(Attention, LargeScores_StayFinite) {

@@ -64,6 +64,13 @@ TEST(Conv2d, FewChannels_MatchesReference) {
   check_conv2d({.x = {2, 10, 5, 5}, .weight = {17, 10, 3, 3}, .paddings = {1, 1}});
 }
 
+// Windows that tile the image, also one of padded channels: products on a GPU, in 16-bit types.
+TEST(Conv2d, Patches_MatchReference) {
+  check_conv2d({.x = {2, 3, 8, 12}, .weight = {10, 3, 4, 4}, .strides = {4, 4}, .bias = true});
+  check_conv2d({.x = {2, 8, 4, 6}, .weight = {9, 8, 2, 2}, .strides = {2, 2}, .bias = true});
+  check_conv2d({.x = {1, 16, 6, 4}, .weight = {8, 16, 3, 2}, .strides = {3, 2}});
+}
+
 TEST(Conv2d, OneChannelToOne_MatchesReference) {
   check_conv2d({.x = {2, 1, 6, 5}, .weight = {1, 1, 3, 3}, .paddings = {1, 1}, .bias = true});
 }

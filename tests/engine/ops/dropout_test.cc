@@ -47,6 +47,24 @@ TEST(Dropout, Training_MatchesReference) {
   check_op(check_of_dropout({2, 9}, {1, 2}, 0));
 }
 
+// Every element has the mask of its sample's first one, whatever the layout.
+TEST(Dropout, WholeSamples_MatchesReference) {
+  for (const Shape& shape : {Shape{3, 4, 5}, Shape{3}, Shape{3, 5, 2, 2}, Shape{3, 8, 3, 1}}) {
+    OpCheck check = check_of_dropout(shape, {11, -7, 1e15}, 0.5);
+    check.attributes.set("whole_samples", true);
+    check.reference = [](const std::vector<Values>& in) {
+      Values y = in[0];
+      const size_t size = y.size() / in[1].size();
+      for (size_t n = 0; n < in[1].size(); ++n) {
+        const double first = naive_dropout({{1}, {in[1][n]}}, 0.5, 3)[0][0];
+        for (size_t i = 0; i < size; ++i) y[n * size + i] *= first;
+      }
+      return std::vector<Values>{y};
+    };
+    check_op(check);
+  }
+}
+
 TEST(Dropout, SamplesAcrossThreads_MatchesReference) {
   OpCheck check = check_of_dropout({7, 5001}, {1, 2, 3, 4, 5, 6, 7}, 0.5);
   check.check_gradient = false;

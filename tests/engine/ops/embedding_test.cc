@@ -100,6 +100,45 @@ TEST(Embedding, IdOutOfRange_IsRefusedByItsPosition) {
   }
 }
 
+// Lists of ids, of which -1 is none: none, one, several, and one twice.
+OpCheck check_of_lists(const Values& ids, const Shape& shape, int64_t size, DType type) {
+  const int64_t pool = shape[shape.rank() - 1];
+  return {.type = "embedding",
+          .attributes = {{"pooled", true}},
+          .inputs = {{.shape = shape, .values = ids, .dtype = type},
+                     {.shape = {7, size}, .kind = VarKind::kParameter}},
+          .reference = [=](const std::vector<Values>& in) {
+            Values y(in[0].size() / pool * size);
+            for (size_t i = 0; i < in[0].size(); ++i) {
+              if (in[0][i] < 0) continue;
+              for (int64_t k = 0; k < size; ++k) {
+                y[i / pool * size + k] += in[1][static_cast<int64_t>(in[0][i]) * size + k];
+              }
+            }
+            return std::vector<Values>{y};
+          }};
+}
+
+TEST(Embedding, PooledIds_AreSumsWithoutThoseThatAreNone) {
+  const Values ids = {3, -1, -1, 0, 6, 6, -1, -1, -1, 2, 3, 5};
+  check_op(check_of_lists(ids, {2, 2, 3}, 5, DType::kInt64));
+  check_op(check_of_lists(ids, {4, 3}, 8, DType::kInt32));
+  check_op(check_of_lists(ids, {12, 1}, 1, DType::kInt64));
+  check_op(check_of_lists(ids, {1, 12}, 300, DType::kInt64));
+}
+
+TEST(Embedding, PooledIdOutOfRange_IsRefused) {
+  if (op_device().backend() != "cpu") GTEST_SKIP() << "a kernel on a GPU cannot stop the step";
+  for (const double id : {7.0, -2.0}) {
+    OpCheck wrong = check_of_lists({1, id}, {1, 2}, 3, DType::kInt64);
+    wrong.reference = [](const std::vector<Values>&) {
+      return std::vector<Values>{Values(size_t{3})};
+    };
+    EXPECT_THROW(check_op(wrong), Error);
+  }
+  EXPECT_THROW(check_op(check_of_lists({1, 2}, {2}, 3, DType::kInt64)), Error);  // no lists
+}
+
 TEST(Embedding, WrongInputs_AreRefused) {
   EXPECT_THROW(check_op(check_of_embedding({.ids = {1}, .ids_shape = {1}, .padding = 7})), Error);
   EXPECT_THROW(

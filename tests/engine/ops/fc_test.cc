@@ -52,6 +52,13 @@ TEST(Fc, Sequence_KeepsItsLeadingAxes) {
   check_fc({.x = {2, 3, 2, 4}, .axis = 2, .in = 8, .out = 4});
 }
 
+TEST(Fc, ManyRows_MatchReference) { check_fc({.x = {300, 12}, .axis = 1, .in = 12, .out = 7}); }
+
+TEST(Fc, SingleOutput_MatchesReference) {
+  check_fc({.x = {300, 70}, .axis = 1, .in = 70, .out = 1});
+  check_fc({.x = {300, 70}, .axis = 1, .in = 70, .out = 1, .bias = false});
+}
+
 TEST(Fc, FrozenWeight_MatchesReference) {
   // A parameter is trained by nature, so a feed stands for a frozen weight.
   const FcCase c{.x = {4, 10}, .axis = 1, .in = 10, .out = 3};

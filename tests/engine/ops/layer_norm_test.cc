@@ -88,6 +88,14 @@ TEST(LayerNorm, LongRowsAndManyRows_MatchReference) {
   check_layer_norm({.x = {700, 24}}, /*gradients=*/false);
 }
 
+// Sizes for which a GPU's warp has whole rows: one, some and all of a lane's packs, over several
+// blocks of rows.
+TEST(LayerNorm, GradientsInOnePass_MatchReference) {
+  check_layer_norm({.x = {67, 16}});
+  check_layer_norm({.x = {3, 264}});
+  check_layer_norm({.x = {2, 1024}, .scale = false});
+}
+
 TEST(LayerNorm, RowsFarFromZero_KeepTheirDigits) {
   OpCheck far = check_of_layer_norm({.x = {4, 64}, .low = 100, .high = 101});
   for (CheckInput& input : far.inputs) input.dtype = DType::kFloat32;

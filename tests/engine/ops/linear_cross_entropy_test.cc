@@ -11,23 +11,27 @@
 namespace fleet {
 namespace {
 
-// {loss, losses} straight from the definition, with the logits of all rows.
+// {loss, losses, hits} straight from the definition, with the logits of all rows.
 std::vector<Values> naive_head_loss(const std::vector<Values>& in, size_t depth) {
   const size_t rows = in[2].size(), classes = in[1].size() / depth;
-  Values loss(1), losses(rows);
+  Values loss(1), losses(rows), hits(rows);
   for (size_t n = 0; n < rows; ++n) {
     if (in[2][n] == -100 || in[3][n] == 0) continue;
-    double sum = 0, own = 0;
+    double sum = 0, own = 0, largest = -INFINITY;
+    size_t best = 0;
     for (size_t c = 0; c < classes; ++c) {
-      double logit = 0;
+      double logit = in.size() > 4 ? in[4][c] : 0;
       for (size_t d = 0; d < depth; ++d) logit += in[0][n * depth + d] * in[1][c * depth + d];
       sum += std::exp(logit);
       if (static_cast<size_t>(in[2][n]) == c) own = logit;
+      if (logit > largest) best = c;
+      largest = std::max(largest, logit);
     }
     losses[n] = std::log(sum) - own;
+    hits[n] = static_cast<size_t>(in[2][n]) == best ? 1 : 0;
     loss[0] += in[3][n] * losses[n];
   }
-  return {loss, losses};
+  return {loss, losses, hits};
 }
 
 CheckInput whole_numbers(const Shape& shape, Values values) {
@@ -46,25 +50,30 @@ struct HeadCase {
   Values labels = {0, 8, 4, 4, 1, 7, 2};
   Values weights = {1, 1, 0.5, 2, 1, 0.25, 1};
   int64_t chunk = 0;
+  bool biased = false;
 };
 
 // hidden [..., 5] and a head of 9 classes.
 OpCheck head_check(const HeadCase& one, bool gradient = true) {
   Shape hidden =
       one.samples.rank() == 1 ? Shape{one.samples[0], 5} : Shape{one.samples[0], one.samples[1], 5};
-  return {.type = "linear_cross_entropy",
-          .attributes = {{"chunk", one.chunk}},
-          .inputs = {{.shape = hidden, .low = -2, .high = 2},
-                     {.shape = {9, 5}, .low = -1, .high = 1},
-                     whole_numbers(one.samples, one.labels),
-                     row_weights(one.samples, one.weights)},
-          .reference =
-              [gradient](const std::vector<Values>& in) {
-                std::vector<Values> out = naive_head_loss(in, 5);
-                if (gradient) out[1].clear();  // not differentiable
-                return out;
-              },
-          .check_gradient = gradient};
+  OpCheck check{.type = "linear_cross_entropy",
+                .attributes = {{"chunk", one.chunk}},
+                .inputs = {{.shape = hidden, .low = -2, .high = 2},
+                           {.shape = {9, 5}, .low = -1, .high = 1},
+                           whole_numbers(one.samples, one.labels),
+                           row_weights(one.samples, one.weights)},
+                .reference =
+                    [gradient](const std::vector<Values>& in) {
+                      std::vector<Values> out = naive_head_loss(in, 5);
+                      if (gradient) out = {out[0], {}, {}};  // the others are not differentiable
+                      return out;
+                    },
+                .check_gradient = gradient};
+  if (one.biased) {
+    check.inputs.push_back({.shape = {9}, .dtype = DType::kFloat32, .low = -2, .high = 2});
+  }
+  return check;
 }
 
 TEST(LinearCrossEntropy, Rows_MatchReference) {
@@ -74,6 +83,27 @@ TEST(LinearCrossEntropy, Rows_MatchReference) {
 
 TEST(LinearCrossEntropy, Chunks_AddUpToTheReference) {
   for (const int64_t chunk : {1, 2, 3, 6}) check_op(head_check({.chunk = chunk}));
+}
+
+TEST(LinearCrossEntropy, Bias_IsAddedToTheLogits) {
+  check_op(head_check({.biased = true}));
+  check_op(head_check({.biased = true}, /*gradient=*/false));
+  for (const int64_t chunk : {1, 2, 3}) {
+    check_op(head_check({.labels = {-100, 8, 4, -100, 1, 77, 2},
+                         .weights = {1, 1, 0.5, 2, 1, 0, 1},
+                         .chunk = chunk,
+                         .biased = true}));
+  }
+  const auto none = check_op(head_check({.labels = Values(7, -100), .chunk = 2, .biased = true}));
+  EXPECT_EQ(none[0], Values{0});
+}
+
+// Of equal logits the first class is the prediction; all are equal in row 0.
+TEST(LinearCrossEntropy, Hits_CountTheFirstOfTheLargestLogits) {
+  OpCheck check = head_check({.samples = {4}, .labels = {0, 1, 8, 2}, .weights = {1, 1, 1, 0}},
+                             /*gradient=*/false);
+  check.inputs[0].values = Values(20);
+  EXPECT_EQ(check_op(check)[2], (Values{1, 0, 0, 0}));
 }
 
 TEST(LinearCrossEntropy, RowsThatDoNotCount_HaveNoLossAndNoGradient) {
@@ -181,11 +211,11 @@ TEST(LinearCrossEntropy, Gradients_AreMadeByTheForwardOperationIfNeeded) {
   append_backward(made.program, made.forward, made.loss, 1);
   const Op& forward = made.op("linear_cross_entropy_with_gradient");
   EXPECT_EQ(forward.section, made.forward);
-  EXPECT_EQ(forward.outputs[2], kNoVar) << "of a feed";
-  EXPECT_NE(forward.outputs[3], kNoVar);
+  EXPECT_EQ(forward.outputs[3], kNoVar) << "of a feed";
+  EXPECT_NE(forward.outputs[4], kNoVar);
 
   HeadProgram evaluated({4}, 3, 5, 0, DType::kFloat32);
-  EXPECT_EQ(evaluated.op("linear_cross_entropy").outputs.size(), 2u);
+  EXPECT_EQ(evaluated.op("linear_cross_entropy").outputs.size(), 3u);
 }
 
 // About 1 / V is 0 in float16, so those gradients are kept multiplied by a power of two.
@@ -202,19 +232,22 @@ TEST(LinearCrossEntropy, Float16_KeepsGradientsScaled) {
 }
 
 TEST(LinearCrossEntropy, WrongInputs_AreRefused) {
-  const auto refuse = [](const Shape& head, const Shape& labels, const Shape& weight) {
+  const auto refuse = [](const Shape& head, const Shape& labels, const Shape& weight,
+                         const Shape& bias = {5}) {
     Program program;
     const SectionId forward = program.add_section("forward", {});
     return usage_failure([&] {
       program.emit(
           forward, "linear_cross_entropy",
           {program.feed("h", DType::kFloat32, {4, 3}), program.feed("w", DType::kFloat32, head),
-           program.feed("l", DType::kInt64, labels), program.feed("r", DType::kFloat32, weight)});
+           program.feed("l", DType::kInt64, labels), program.feed("r", DType::kFloat32, weight),
+           program.feed("b", DType::kFloat32, bias)});
     });
   };
   EXPECT_THAT(refuse({5, 4}, {4}, {4}), testing::HasSubstr("head ["));
   EXPECT_THAT(refuse({5, 3}, {3}, {4}), testing::HasSubstr("labels ["));
   EXPECT_THAT(refuse({5, 3}, {4}, {3}), testing::HasSubstr("row_weight ["));
+  EXPECT_NE(refuse({5, 3}, {4}, {4}, {4}), "");
 }
 
 }  // namespace

@@ -95,11 +95,17 @@ TEST(Pool2d, Max_MatchesReference) {
 TEST(Pool2d, MaxInBlockedLayouts_MatchesReference) {
   for (const int64_t channels : {16, 20, 10}) {
     const Shape x{2, channels, 7, 6}, y{2, channels, 4, 3};
-    for (const Layout& layout : {blocked16(x), Layout::channels_last(x)}) {
+    for (const Layout& layout : {blocked8(x), blocked16(x), Layout::channels_last(x)}) {
       check_pool2d({.x = x,
                     .y = y,
                     .kernel = {3, 3},
                     .strides = {2, 2},
+                    .paddings = {1, 1},
+                    .layout = layout});
+      check_pool2d({.x = x,
+                    .y = x,
+                    .kernel = {3, 3},
+                    .strides = {1, 1},
                     .paddings = {1, 1},
                     .layout = layout});
     }

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "ops/partial_squares.h"
 #include "tests/engine/ops/op_check.h"
 
 namespace fleet {
@@ -20,6 +21,30 @@ TEST(SumOfSquares, SeveralInputs_MatchesReference) {
                        {.shape = {2, 20, 3, 3}, .kind = VarKind::kState, .layout = blocked},
                        {.shape = {200000}}},
             .reference = naive_sum_of_squares,
+            .tolerance = 1e-6,
+            .check_gradient = false});
+}
+
+TEST(PartialSquares, LastPartIsShort_MatchesReference) {
+  check_op({.type = "partial_squares",
+            .inputs = {{.shape = {2 * kSquaresPart + 3}}},
+            .reference =
+                [](const std::vector<Values>& in) {
+                  std::vector<Values> parts = {Values(3)};
+                  for (size_t i = 0; i < in[0].size(); ++i) {
+                    parts[0][i / kSquaresPart] += in[0][i] * in[0][i];
+                  }
+                  return parts;
+                },
+            .tolerance = 1e-6,
+            .check_gradient = false});
+}
+
+TEST(SumPartials, Doubles_AreAddedUp) {
+  check_op({.type = "sum_partials",
+            .dtype = DType::kFloat64,
+            .inputs = {{.shape = {5}, .values = {1e15, 3, -1e15, 2, 0.5}}},
+            .reference = [](const std::vector<Values>&) -> std::vector<Values> { return {{5.5}}; },
             .tolerance = 1e-6,
             .check_gradient = false});
 }

@@ -47,67 +47,6 @@ TEST(HostStream, TaskThrows_LaterAreSkippedAndEventsRethrow) {
   EXPECT_FALSE(ran);
 }
 
-// Two streams that wait for each other in turns can only end if they run at the same time.
-TEST(HostDevice, StreamsThatRunTogether_WaitForEachOther) {
-  HostDevice device;
-  const auto a = device.make_stream(""), b = device.make_stream("");
-  const std::vector<Stream*> both = {a.get(), b.get()};
-  std::vector<HostEvent> events(2000);
-  int turns = 0;
-  for (int round = 0; round < 3; ++round) {
-    device.run_together(both, [&] {
-      for (size_t i = 0; i < events.size(); ++i) {
-        Stream& stream = *both[i % 2];
-        if (i > 0) stream.wait(events[i - 1]);
-        HostStream::of(stream).enqueue([&turns] { ++turns; });
-        stream.record(events[i]);
-      }
-      EXPECT_EQ(turns, static_cast<int>(events.size()) * round);  // nothing has run yet
-    });
-    EXPECT_EQ(turns, static_cast<int>(events.size()) * (round + 1));
-  }
-  int after = 0;
-  HostStream::of(*a).enqueue([&after] { after = 1; });
-  EXPECT_EQ(after, 1);  // at once again
-}
-
-// The other stream must not wait forever for work of the failed one.
-TEST(HostDevice, FailureOfStreamsThatRunTogether_IsRethrownAndEndsTheOthers) {
-  HostDevice device;
-  const auto a = device.make_stream(""), b = device.make_stream("");
-  const std::vector<Stream*> both = {a.get(), b.get()};
-  bool skipped = true;
-  const auto fail = [&](Stream& failing, Stream& waiting) {
-    HostEvent event;
-    device.run_together(both, [&] {
-      HostStream::of(failing).enqueue([] { throw Error(ErrorCode::kUsage, "no"); });
-      failing.record(event);
-      waiting.wait(event);
-      HostStream::of(waiting).enqueue([&skipped] { skipped = false; });
-    });
-  };
-  EXPECT_THROW(fail(*a, *b), Error);
-  EXPECT_THROW(fail(*b, *a), Error);
-  EXPECT_TRUE(skipped);
-  int ran = 0;
-  device.run_together(both, [&] { HostStream::of(*b).enqueue([&ran] { ran = 1; }); });
-  EXPECT_EQ(ran, 1);
-}
-
-TEST(HostDevice, FailureWhileWorkIsIssued_StillRunsWhatWasIssuedBefore) {
-  HostDevice device;
-  const auto a = device.make_stream("");
-  const std::vector<Stream*> one = {a.get()};
-  int ran = 0;
-  EXPECT_THROW(device.run_together(one,
-                                   [&] {
-                                     HostStream::of(*a).enqueue([&ran] { ran = 1; });
-                                     throw Error(ErrorCode::kUsage, "no");
-                                   }),
-               Error);
-  EXPECT_EQ(ran, 1);
-}
-
 TEST(HostDevice, Allocate_IsAlignedAndZeroed) {
   HostDevice device;
   for (size_t bytes : {size_t{1}, size_t{100}, size_t{5} << 20}) {
