@@ -68,7 +68,7 @@ enum AttentionArgument { kQ, kK, kV, kDocuments, kSampleKey, kY, kLse, kDy };
 
 Attention attention_of(const Attributes& attributes, const Shape& q, const Shape* k) {
   const AttentionSizes sizes = attention_sizes(attributes, q, k);
-  const double p = attributes.number("dropout");
+  const AttentionSettings settings = attention_settings(attributes, sizes.size);
   return {.batch = sizes.batch,
           .tokens = sizes.tokens,
           .heads = sizes.heads,
@@ -76,12 +76,12 @@ Attention attention_of(const Attributes& attributes, const Shape& q, const Shape
           .size = sizes.size,
           .q_stride = sizes.q_stride(),
           .kv_stride = sizes.kv_stride(),
-          .causal = attributes.boolean("causal"),
-          .window = attributes.integer("window"),
-          .scale = static_cast<float>(attention_scale(attributes, sizes.size)),
-          .drop_threshold = dropout_threshold(p),
-          .salt = static_cast<uint64_t>(attributes.integer("salt")),
-          .keep_scale = static_cast<float>(1 / (1 - p))};
+          .causal = settings.causal,
+          .window = settings.window,
+          .scale = settings.scale,
+          .drop_threshold = settings.drop_threshold,
+          .salt = settings.salt,
+          .keep_scale = settings.keep_scale};
 }
 
 // The heads of k and v within a packed q.

@@ -17,21 +17,6 @@ std::vector<DType> low_precision(std::string* why) {
   return {};
 }
 
-// Fitted to the operations of GoogLeNet and LeNet on two cores of an AMD EPYC.
-ComputeRates rates(int cores) {
-  return {.flops = 1e11,
-          .bytes = 1e10,
-          .parts = cores,
-          .undivided = true,
-          .start = 2.5e-6,
-          .together = 6.5e-6,
-          .uneven = 0.25,
-          .uneven_most = 30e-6,
-          .join = 4e-6,
-          .hand_over = 1e-6,
-          .exchange = 2e10};
-}
-
 }  // namespace
 
 FLEET_BACKEND(cpu) {
@@ -44,7 +29,6 @@ FLEET_BACKEND(cpu) {
   def.low_precision = low_precision;
   def.uses_host_memory = true;
   def.uses_host_cores = true;
-  def.rates = rates;
   def.false_notes = {{"use_cudnn", "model.use_cudnn has no effect on the CPU: there is no cuDNN"}};
 }
 

@@ -32,6 +32,11 @@ struct BatchNorm {
 };
 
 BatchNorm norm_of(const Attributes& attributes, const Shape& x, DType dtype, bool mask) {
+  const std::string& activation = attributes.text("activation");
+  if (!activation.empty() && activation != "relu") {
+    throw Error(ErrorCode::kUnsupported, "batch_norm: no cpu kernel computes " + activation,
+                "x " + x.text(), "switch the pass fuse_bn_recomputed_act off");
+  }
   return {.x = x,
           .dtype = dtype,
           .epsilon = attributes.number("epsilon"),

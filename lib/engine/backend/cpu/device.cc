@@ -36,22 +36,6 @@ std::unique_ptr<Stream> CpuDevice::make_stream(const std::string& name) {
   return stream;
 }
 
-int CpuDevice::set_cores(int count) {
-  const int before = omp_get_max_threads();
-  omp_set_num_threads(count);
-  return before;
-}
-
-// With one thread per stream, uses OpenMP's pool: threads of a second pool would compete with the
-// idle ones of OpenMP, which spin for a while.
-void CpuDevice::on_threads(int count, const std::function<void(int)>& body) {
-  if (cores() / count > 1 || omp_get_thread_limit() < count || omp_in_parallel()) {
-    return HostDevice::on_threads(count, body);
-  }
-#pragma omp parallel num_threads(count)
-  body(omp_get_thread_num());
-}
-
 CpuOptions options_of(const Device* device) {
   const auto* cpu = dynamic_cast<const CpuDevice*>(device);
   return cpu ? cpu->cpu_options() : CpuOptions();

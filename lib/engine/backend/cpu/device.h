@@ -1,7 +1,6 @@
 // The host as a device of the cpu backend, with the backend's own options.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,12 +26,6 @@ class CpuDevice : public HostDevice {
   const CpuOptions& cpu_options() const { return own_; }
   std::vector<std::string> description() const override;
   std::unique_ptr<Stream> make_stream(const std::string& name) override;
-  int cores() const override { return options().deterministic ? 1 : threads_; }
-  int max_streams() const override { return threads_; }
-
- protected:
-  int set_cores(int count) override;
-  void on_threads(int count, const std::function<void(int)>& body) override;
 
  private:
   const CpuOptions own_;

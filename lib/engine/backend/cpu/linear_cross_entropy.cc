@@ -14,19 +14,6 @@ namespace {
 
 using cpu::RuntimeProduct;
 
-struct HeadSizes {
-  int64_t rows, depth, classes, chunk, stride;  // stride: floats from one row of logits to the next
-  DType type;
-
-  HeadSizes(const Attributes& attributes, const Shape& hidden, const Shape& head, DType dtype)
-      : rows(hidden.elements() / std::max<int64_t>(head[1], 1)),
-        depth(head[1]),
-        classes(head[0]),
-        chunk(cross_entropy_chunk(rows, classes, attributes.integer("chunk"))),
-        stride(logits_stride(classes)),
-        type(dtype) {}
-};
-
 // The workspace: the numbers of the rows that count, the logits of a chunk, and its rows of hidden
 // and dhidden in float32 or in the type of hidden.
 struct HeadWorkspace {
@@ -87,6 +74,22 @@ FLEET_SIMD void scale_and_narrow_row(float* x, int64_t classes, float factor) {
   }
 }
 
+FLEET_SIMD void add_row(float* x, const float* more, int64_t count) {
+#pragma omp simd
+  for (int64_t c = 0; c < count; ++c) x[c] += more[c];
+}
+
+// sums[c] += the sum of x[row][c] over the rows, in order; x in the type T.
+template <typename T>
+FLEET_SIMD void add_columns_of(const T* x, int64_t rows, int64_t stride, int64_t columns,
+                               float* sums) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const T* from = x + row * stride;
+#pragma omp simd
+    for (int64_t c = 0; c < columns; ++c) sums[c] += static_cast<float>(from[c]);
+  }
+}
+
 class HeadLoss : public Kernel {
  public:
   HeadLoss(KernelContext& context, double gradient_scale)
@@ -98,18 +101,21 @@ class HeadLoss : public Kernel {
         hidden_(context.inputs[0].as<char>()),
         head_(context.inputs[1].data),
         weight_(context.inputs[3].as<float>()),
+        bias_(context.inputs[4] ? context.inputs[4].as<const float>() : nullptr),
         loss_(context.outputs[0].as<float>()),
         losses_(context.outputs[1].as<float>()),
+        hits_(context.outputs[2] ? context.outputs[2].as<float>() : nullptr),
         logits_(RuntimeProduct::kRows, sizes_.classes, sizes_.depth, rows_of(sizes_.type),
                 {sizes_.type, {1, sizes_.depth}}, {DType::kFloat32, {sizes_.stride, 1}}) {
-    if (context.outputs.size() < 3) return;
+    if (context.outputs.size() < 4) return;
+    if (const Argument& dbias = context.outputs[5]) dbias_ = dbias.as<float>();
     const RuntimeProduct::Matrix dlogits{sizes_.type, {dlogits_stride(), 1}};
-    if (const Argument& dhidden = context.outputs[2]) {
+    if (const Argument& dhidden = context.outputs[3]) {
       dhidden_ = dhidden.as<char>();
       dhidden_product_.emplace(RuntimeProduct::kRows, sizes_.depth, sizes_.classes, dlogits,
                                rows_of(sizes_.type), rows_of(DType::kFloat32));
     }
-    if (const Argument& dhead = context.outputs[3]) {
+    if (const Argument& dhead = context.outputs[4]) {
       dhead_ = dhead.data;
       dhead_bytes_ = dhead.bytes();
       const RuntimeProduct::Matrix transposed{sizes_.type, {1, dlogits_stride()}};
@@ -123,6 +129,7 @@ class HeadLoss : public Kernel {
   void run(Stream&) override {
     const int64_t count = find_rows();
     if (dhead_ && count == 0) std::memset(dhead_, 0, dhead_bytes_);
+    if (dbias_) std::fill_n(dbias_, sizes_.classes, 0.0f);
     // Equal chunks: a last one of a few rows would run slowly.
     const int64_t chunks = (count + sizes_.chunk - 1) / sizes_.chunk;
     for (int64_t k = 0; k < chunks; ++k) {
@@ -159,6 +166,7 @@ class HeadLoss : public Kernel {
         continue;
       }
       losses_[n] = 0;
+      if (hits_) hits_[n] = 0;
       if (dhidden_) std::memset(dhidden_ + n * row_bytes(), 0, row_bytes());
     }
     return count;
@@ -177,6 +185,7 @@ class HeadLoss : public Kernel {
     for (int64_t i = 0; i < count; ++i) {
       finish_row(work_.logits + i * sizes_.stride, work_.counted[begin + i]);
     }
+    if (dbias_) sum_bias_gradient(count);
     if (dhead_) dhead_products_[begin == 0 ? 0 : 1].run(count, work_.logits, rows, dhead_);
     if (!dhidden_) return;
     const bool in_place = together && sizes_.type == DType::kFloat32;
@@ -189,8 +198,10 @@ class HeadLoss : public Kernel {
   // The loss of a row, and dlogits in place of its logits if there are gradients.
   void finish_row(float* x, int64_t n) const {
     const int64_t classes = sizes_.classes, label = labels_.label[n];
+    if (bias_) add_row(x, bias_, classes);
     const float largest = largest_of(x, classes), own = x[label] - largest;
-    const bool gradients = dhidden_ || dhead_;
+    if (hits_) hits_[n] = own == 0 && std::find(x, x + label, largest) == x + label ? 1 : 0;
+    const bool gradients = dhidden_ || dhead_ || dbias_;
     const float sum =
         gradients ? exponentials(x, classes, largest) : sum_of_exponentials(x, classes, largest);
     losses_[n] = static_cast<float>(std::log(double{sum}) - double{own});
@@ -202,6 +213,20 @@ class HeadLoss : public Kernel {
     } else {
       scale_and_narrow_row(x, classes, factor);
     }
+  }
+
+  // Each thread sums some columns of dlogits, so that the order of the rows is the same for all.
+  void sum_bias_gradient(int64_t count) const {
+    constexpr int64_t kColumns = 1024;
+    const int64_t classes = sizes_.classes;
+    cpu::with_loop_type(sizes_.type, [&]<typename T>(T) {
+      const T* dlogits = reinterpret_cast<const T*>(work_.logits);
+#pragma omp parallel for if (count * classes >= cpu::kParallelElements)
+      for (int64_t begin = 0; begin < classes; begin += kColumns) {
+        add_columns_of(dlogits + begin, count, dlogits_stride(),
+                       std::min(kColumns, classes - begin), dbias_ + begin);
+      }
+    });
   }
 
   void gather(int64_t begin, int64_t count) {
@@ -231,10 +256,12 @@ class HeadLoss : public Kernel {
   const float scale_;
   const char* hidden_;
   const void* head_;
-  const float* weight_;
-  float *loss_, *losses_;
-  char* dhidden_ = nullptr;  // null: not needed
-  void* dhead_ = nullptr;    // null: not needed
+  const float *weight_, *bias_;  // bias_ may be null
+  float *loss_, *losses_, *hits_;
+  // These, and hits_: null if not needed.
+  char* dhidden_ = nullptr;
+  void* dhead_ = nullptr;
+  float* dbias_ = nullptr;
   size_t dhead_bytes_ = 0;
   RuntimeProduct logits_;
   std::optional<RuntimeProduct> dhidden_product_;
@@ -287,13 +314,13 @@ FLEET_KERNEL(cpu, linear_cross_entropy_with_gradient) {
 FLEET_KERNEL(cpu, linear_cross_entropy_grad) {
   def.dtypes = cpu::kLoopTypes;
   def.create = [](KernelContext& context) {
-    const std::vector<Argument> from(context.inputs.begin(), context.inputs.begin() + 2);
+    const std::vector<Argument> from = {context.inputs[0], context.inputs[1], context.inputs[3]};
     const std::vector<Argument> to(context.outputs.begin(), context.outputs.end());
     const float* dloss = context.inputs[2].as<float>();
     const double scale = context.attributes().number("gradient_scale");
     return make_kernel([=](Stream&) {
       const auto factor = static_cast<float>(double{*dloss} / scale);
-      for (int i = 0; i < 2; ++i) scale_saved(from[i], to[i], factor);
+      for (size_t i = 0; i < from.size(); ++i) scale_saved(from[i], to[i], factor);
     });
   };
 }

@@ -9,11 +9,13 @@ using cpu::UpdateChunks;
 using Stretch = cpu::UpdateChunks::Stretch;
 using Sums = UpdateChunks::Sums;
 
+// Sums in double do not show the order of the elements, which differs with the layout, once they
+// are rounded to the float32 of a rate.
 template <typename Constants, size_t... s>
 FLEET_SIMD Sums measure(const Stretch& at, Constants constants, std::index_sequence<s...>) {
   const float *parameter = at.parameter, *gradient = at.gradient;
   float* const states[] = {at.state(s)...};
-  float first = 0, second = 0;
+  double first = 0, second = 0;
 #pragma omp simd reduction(+ : first, second)
   for (int64_t i = 0; i < at.count; ++i) {
     const TrustTerms terms = constants.measure(parameter[i], gradient[i], states[s][i]...);

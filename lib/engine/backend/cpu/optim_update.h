@@ -16,12 +16,13 @@ void update_layouts(LayoutQuery& query);
 // give the same bits however parameters are merged into operations.
 class UpdateChunks {
  public:
-  // A stretch of a parameter with its gradient in float32: the unit that a rule processes.
+  // A stretch of a parameter with its states and gradient in float32: the unit that a rule
+  // processes. Values stored in another type are in buffers.
   struct Stretch {
     float* parameter;
     const float* gradient;
-    float* const* states;  // the chunk's that the stretch is in
-    int64_t begin;         // in that chunk
+    float* const* states;  // those of the chunk that the stretch is in, or buffers
+    int64_t begin;         // in `states`
     int64_t count;
     int tensor;  // index of the parameter in the operation
     // State s of the operation's definition.
@@ -67,13 +68,21 @@ class UpdateChunks {
     int64_t begin, end;
   };
   struct Chunk {
-    float* parameter;
+    void* parameter;
     const void* gradient;
-    size_t first_state;  // in states_
+    size_t first_state;  // in states_ or narrow_states_
     void* copy;
     bool alternates;  // the copy's rows are interleaved
+    int64_t begin;    // in the parameter
     int64_t count;
     int tensor;
+  };
+  static constexpr int kMaxStates = 4;
+  // A tile of a bfloat16 parameter and its states, in float32.
+  struct NarrowTile {
+    alignas(64) float parameter[kTile];
+    alignas(64) float states[kMaxStates][kTile];
+    float* pointers[kMaxStates];
   };
 
   static void add(const Sums& more, Sums& to) {
@@ -87,6 +96,7 @@ class UpdateChunks {
   void run_chunks(Range range, const Rule& rule) const {
     const bool skips = skipped();
     if (skips && !has_copies()) return;
+    if (is_narrow()) return run_narrow(range, rule);
 #pragma omp parallel for if (elements_ >= kParallelElements)
     for (int64_t i = range.begin; i < range.end; ++i) {
       for (int64_t at = 0; at < chunks_[i].count; at += kTile) {
@@ -98,11 +108,34 @@ class UpdateChunks {
     }
   }
 
+  // Calls rule(stretch) for the tiles of a chunk of a bfloat16 parameter, and rounds what it
+  // leaves.
+  template <typename Rule>
+  void run_narrow_chunk(const Chunk& chunk, int64_t step, const Rule& rule) const {
+    NarrowTile tile;
+    for (int64_t at = 0; at < chunk.count; at += kTile) {
+      alignas(64) float widened[kTile];
+      rule(open_tile(chunk, at, tile, widened));
+      close_tile(chunk, at, tile, step);
+    }
+  }
+  template <typename Rule>
+  void run_narrow(Range range, const Rule& rule) const {
+    const int64_t step = *step_;
+#pragma omp parallel for if (elements_ >= kParallelElements)
+    for (int64_t i = range.begin; i < range.end; ++i) run_narrow_chunk(chunks_[i], step, rule);
+  }
+
   template <typename Measure>
   void measure_chunks(Range range, const Measure& measure, Sums* by_chunk, Sums* by_tensor) const {
 #pragma omp parallel for if (elements_ >= kParallelElements)
     for (int64_t i = range.begin; i < range.end; ++i) {
       by_chunk[i] = Sums();
+      if (is_narrow()) {
+        run_narrow_chunk(chunks_[i], *step_,
+                         [&](const Stretch& stretch) { add(measure(stretch), by_chunk[i]); });
+        continue;
+      }
       for (int64_t at = 0; at < chunks_[i].count; at += kTile) {
         alignas(64) float widened[kTile];
         add(measure(stretch_at(chunks_[i], at, widened)), by_chunk[i]);
@@ -114,17 +147,25 @@ class UpdateChunks {
   }
 
   Stretch stretch_at(const Chunk& chunk, int64_t at, float* widened) const;
+  const float* gradient_at(const Chunk& chunk, int64_t at, int64_t count, float* widened) const;
+  bool is_narrow() const { return !keys_.empty(); }
+  Stretch open_tile(const Chunk& chunk, int64_t at, NarrowTile& tile, float* widened) const;
+  void close_tile(const Chunk& chunk, int64_t at, const NarrowTile& tile, int64_t step) const;
   bool has_copies() const { return chunks_.front().copy != nullptr; }
   void write_copy(const Chunk& chunk, int64_t at, const Stretch& stretch) const;
 
   std::vector<Chunk> chunks_;
-  std::vector<float*> states_;  // all chunks'
-  std::vector<Range> blocks_;   // whole parameters
+  std::vector<float*> states_;        // all chunks'; float32
+  std::vector<void*> narrow_states_;  // all chunks'; bfloat16
+  std::vector<int64_t> keys_;  // for rounding, by tensor; empty: parameters and states are float32
+  std::vector<Range> blocks_;  // whole parameters
   int64_t elements_ = 0;
   int tensors_ = 0;
   DType gradient_dtype_ = DType::kFloat32, copy_dtype_ = DType::kFloat32;
+  int each_ = 0;  // states of a parameter
   const float *rate_, *scale_;
   const int32_t* found_inf_;
+  const int64_t* step_;
 };
 
 // constants.update(parameter, gradient, states...) on all elements. s: the numbers of the states.

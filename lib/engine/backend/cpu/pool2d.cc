@@ -1,4 +1,5 @@
 #include "backend/cpu/dnnl_glue.h"
+#include "backend/cpu/max_pool_gradient.h"
 #include "ops/window.h"
 
 namespace fleet {
@@ -65,6 +66,14 @@ Layout fast_layout(const Pool& pool, const std::optional<Layout>& now) {
                                                                                            : *now;
 }
 
+// oneDNN's code for AVX-512 is faster than our loops, and its other code slower.
+bool is_own(const Attributes& attributes, const Backward::primitive_desc& desc,
+            const Argument& dx) {
+  return !attributes.boolean("global") &&
+         cpu::implementation_of(desc).find("avx512") == std::string::npos &&
+         cpu::MaxPoolGradient::is_for(dx, desc.workspace_desc());
+}
+
 void forward_layouts(LayoutQuery& query) {
   const Var& x = query.input_var(0);
   const Pool pool = pool_of(query.attributes(), x.shape, query.output_var(0).shape, x.dtype);
@@ -126,8 +135,12 @@ FLEET_KERNEL(cpu, pool2d_grad) {
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &dy = context.inputs[1], &mask = context.inputs[2], &dx = context.outputs[0];
     const Pool pool = pool_of(context.attributes(), dx.shape, dy.shape, dy.dtype);
-    return cpu::translated("pool2d_grad of " + dx.shape.text(), [&] {
+    return cpu::translated("pool2d_grad of " + dx.shape.text(), [&]() -> std::unique_ptr<Kernel> {
       const Backward::primitive_desc desc = backward(pool, dx.layout);
+      if (is_own(context.attributes(), desc, dx)) {
+        const Window window = window_of(context.attributes(), pool.kernel[0], pool.kernel[1]);
+        return cpu::MaxPoolGradient::make(window, dy, mask, dx);
+      }
       auto kernel = std::make_unique<PrimitiveKernel>(desc, context.workspace);
       kernel->bind(DNNL_ARG_DIFF_DST, dy.data);
       kernel->bind(DNNL_ARG_DIFF_SRC, dx.data);

@@ -1,4 +1,5 @@
 #include "backend/cpu/optim_chunks.h"
+#include "ops/partial_squares.h"
 #include "tensor/float16.h"
 
 namespace fleet {
@@ -53,6 +54,35 @@ FLEET_KERNEL(cpu, sum_of_squares) {
       for (int64_t i = 0; i < count; ++i) partial[i] = sum_of_squares(chunks[i]);
       double sum = 0;
       for (int64_t i = 0; i < count; ++i) sum += partial[i];
+      *out = static_cast<float>(sum);
+    });
+  };
+}
+
+FLEET_KERNEL(cpu, partial_squares) {
+  static_assert(kSquaresPart == cpu::kReduceElements);
+  def.dtypes = {DType::kFloat32, DType::kFloat16, DType::kBFloat16};
+  def.create = [](KernelContext& context) {
+    std::vector<cpu::TypedChunk> chunks;
+    cpu::append_typed_chunks(chunks, context.inputs[0]);
+    double* parts = context.outputs[0].as<double>();
+    return make_kernel([=, chunks = std::move(chunks)](Stream&) {
+      const int64_t count = static_cast<int64_t>(chunks.size());
+#pragma omp parallel for if (count > 1)
+      for (int64_t i = 0; i < count; ++i) parts[i] = sum_of_squares(chunks[i]);
+    });
+  };
+}
+
+FLEET_KERNEL(cpu, sum_partials) {
+  def.dtypes = {DType::kFloat64};
+  def.create = [](KernelContext& context) {
+    const double* parts = context.inputs[0].as<double>();
+    const int64_t count = context.inputs[0].shape.elements();
+    float* out = context.outputs[0].as<float>();
+    return make_kernel([=](Stream&) {
+      double sum = 0;
+      for (int64_t i = 0; i < count; ++i) sum += parts[i];
       *out = static_cast<float>(sum);
     });
   };

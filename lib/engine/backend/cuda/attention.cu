@@ -1,6 +1,8 @@
 #include <cmath>
 
 #include "backend/cuda/attention.h"
+#include "backend/cuda/attention_dnn.h"
+#include "backend/cuda/attention_tiles.h"
 
 namespace fleet {
 namespace {
@@ -34,8 +36,10 @@ __global__ void attend(cuda::AttentionCall<T> a, int64_t blocks, T* y, float* ls
 #pragma unroll
     for (int i = 0; i < columns; ++i) out[r][i] = 0;
   }
+  const cuda::IdRange query_ids = a.ids_of(sample, begin, kOwn);
   const int64_t last = a.last_key(end);
-  for (int64_t first = a.first_key(begin); first < last; first += kTile) {
+  for (int64_t first = a.first_key(begin, kTile); first < last; first += kTile) {
+    if (a.documents && !a.ids_of(sample, first, kTile).overlaps(query_ids)) continue;
     cuda::block_barrier();
     cuda::load_rows(k, a.kv_stride, first, kTile, a.tokens, size, stride, tile);
     cuda::block_barrier();
@@ -90,14 +94,22 @@ void launch_attend(cudaStream_t stream, const cuda::AttentionCall<T>& a, T* y, f
 
 FLEET_KERNEL(cuda, attention) {
   def.dtypes = cuda::floating_types();
-  def.create = [](KernelContext& context) {
+  def.layouts = [](LayoutQuery& query) {
+    query.workspace(cuda::attention_dnn_workspace(query, /*gradient=*/false).value_or(0));
+  };
+  def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
+    if (auto kernel = cuda::make_attention_dnn(context, /*gradient=*/false)) return kernel;
     const Argument y = context.outputs[0];
     float* lse = context.outputs[1].as<float>();
     return cuda::dispatch(y.dtype, [&](auto type) {
       using T = decltype(type);
       const cuda::AttentionCall<T> a = cuda::attention_call<T>(context);
+      const bool on_tiles = cuda::takes_tiles(context.device, y.dtype, a.size);
       return make_kernel([=](Stream& handle) {
         const cudaStream_t stream = cuda::stream_of(handle);
+        if constexpr (!std::is_same_v<T, float>) {
+          if (on_tiles) return cuda::attend_tiles(stream, a, y.as<T>(), lse);
+        }
         if (a.size <= 64) {
           launch_attend<T, 8, 2>(stream, a, y.as<T>(), lse);
         } else if (a.size <= 128) {

@@ -1,5 +1,7 @@
-// Attention on CUDA cores, in float whatever the elements are: tiles of rows in shared memory, a
-// running maximum and sum of each row (Dao et al., FlashAttention, 2022). For .cu files.
+// Attention in tiles of rows in shared memory, with a running maximum and sum of each row (Dao et
+// al., FlashAttention, 2022). Here: what all of its kernels share, and those on CUDA cores, in
+// float whatever the elements are. attention_tiles.h: those on tensor cores. Tiles of which no
+// query sees a key are skipped. For .cu files.
 #pragma once
 
 #include "backend/cuda/types.h"
@@ -11,6 +13,17 @@ namespace fleet::cuda {
 inline constexpr int kAttentionWarps = 4;
 inline constexpr int kAttentionThreads = kAttentionWarps * kWarp;
 inline constexpr int kAttentionTile = kWarp;  // rows of the other side in shared memory: one a lane
+
+// The lowest and the highest document id of some tokens.
+struct IdRange {
+  int64_t low, high;
+  __device__ bool overlaps(const IdRange& other) const {
+    return low <= other.high && other.low <= high;
+  }
+  __device__ bool equals_all(const IdRange& other) const {
+    return low == high && other.low == low && other.high == low;
+  }
+};
 
 // One call. Tokens of q are q_stride elements apart, those of k and v kv_stride; y and dy are
 // [batch, tokens, heads, size].
@@ -42,17 +55,72 @@ struct AttentionCall {
                                                                                        : 0;
   }
   // The tiles that rows [begin, end) see: keys of queries, or queries of keys.
-  __device__ int64_t first_key(int64_t begin) const {
-    return window && begin >= window ? (begin - window + 1) / kAttentionTile * kAttentionTile : 0;
+  __device__ int64_t first_key(int64_t begin, int tile) const {
+    return window && begin >= window ? (begin - window + 1) / tile * tile : 0;
   }
   __device__ int64_t last_key(int64_t end) const { return causal && end < tokens ? end : tokens; }
-  __device__ int64_t first_query(int64_t begin) const {
-    return causal ? begin / kAttentionTile * kAttentionTile : 0;
+  __device__ int64_t first_query(int64_t begin, int tile) const {
+    return causal ? begin / tile * tile : 0;
   }
   __device__ int64_t last_query(int64_t end) const {
     return window && end - 1 + window < tokens ? end - 1 + window : tokens;
   }
+  // The document ids of tokens [first, first + count). All lanes of a warp must call it.
+  __device__ IdRange ids_of(int64_t sample, int64_t first, int count) const {
+    if (!documents) return {0, 0};
+    const int64_t* ids = documents + sample * tokens;
+    IdRange range{ids[first], ids[first]};
+    for (int i = static_cast<int>(threadIdx.x) % kWarp; i < count; i += kWarp) {
+      if (first + i >= tokens) break;
+      const int64_t id = ids[first + i];
+      if (id < range.low) range.low = id;
+      if (id > range.high) range.high = id;
+    }
+#pragma unroll
+    for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+      const int64_t low = shuffle_xor(range.low, distance);
+      const int64_t high = shuffle_xor(range.high, distance);
+      if (low < range.low) range.low = low;
+      if (high > range.high) range.high = high;
+    }
+    return range;
+  }
+  // Whether each of `queries` queries from `query` on sees each of `keys` keys, documents apart.
+  __device__ bool sees_all(int64_t query, int queries, int64_t key, int keys) const {
+    if (query + queries > tokens || key + keys > tokens) return false;
+    if (causal && key + keys - 1 > query) return false;
+    return !window || key > query + queries - 1 - window;
+  }
 };
+
+// One call of the gradient.
+template <typename T>
+struct GradientCall {
+  AttentionCall<T> a;
+  const T* dy;
+  const float *lse, *delta;
+  T *dq, *dk, *dv;  // with the strides of q, k and v; null: not wanted
+};
+
+// The rows of one side of one head.
+template <typename T>
+struct Side {
+  const T *scored, *sloped;  // q and dy, or k and v
+  int64_t scored_stride, sloped_stride;
+};
+
+template <typename T>
+__device__ Side<T> queries_of(const GradientCall<T>& g, int64_t sample, int64_t head) {
+  const AttentionCall<T>& a = g.a;
+  const int64_t token = sample * a.tokens;
+  return {a.q + token * a.q_stride + head * a.size, g.dy + (token * a.heads + head) * a.size,
+          a.q_stride, a.heads * a.size};
+}
+template <typename T>
+__device__ Side<T> keys_of(const GradientCall<T>& g, int64_t sample, int64_t kv) {
+  const int64_t at = sample * g.a.tokens * g.a.kv_stride + kv * g.a.size;
+  return {g.a.k + at, g.a.v + at, g.a.kv_stride, g.a.kv_stride};
+}
 
 // Copies rows [first, first + count) of `size` elements into shared memory as float, with 0 for
 // rows from `tokens` on. All threads of the block must call it.
@@ -106,7 +174,7 @@ AttentionCall<T> attention_call(const KernelContext& context) {
     throw Error(ErrorCode::kUnsupported, "attention: heads of " + std::to_string(sizes.size) +
                                              " elements, more than 256, have no cuda kernel");
   }
-  const double p = attributes.number("dropout");
+  const AttentionSettings settings = attention_settings(attributes, sizes.size);
   const T* packed = q.as<const T>();
   return {.batch = sizes.batch,
           .tokens = sizes.tokens,
@@ -115,16 +183,15 @@ AttentionCall<T> attention_call(const KernelContext& context) {
           .size = sizes.size,
           .q_stride = sizes.q_stride(),
           .kv_stride = sizes.kv_stride(),
-          .causal = attributes.boolean("causal"),
-          .window = attributes.integer("window"),
-          .scale = static_cast<float>(attention_scale(attributes, sizes.size)),
-          .drop_threshold = dropout_threshold(p),
-          .salt = static_cast<uint64_t>(attributes.integer("salt")),
-          .keep_scale = static_cast<float>(1 / (1 - p)),
+          .causal = settings.causal,
+          .window = settings.window,
+          .scale = settings.scale,
+          .drop_threshold = settings.drop_threshold,
+          .salt = settings.salt,
+          .keep_scale = settings.keep_scale,
           .q = packed,
-          .k = k ? k.as<const T>() : packed + sizes.heads * sizes.size,
-          .v = k ? context.inputs[2].as<const T>()
-                 : packed + (sizes.heads + sizes.kv_heads) * sizes.size,
+          .k = k ? k.as<const T>() : packed + sizes.k_offset(),
+          .v = k ? context.inputs[2].as<const T>() : packed + sizes.v_offset(),
           .documents = context.inputs[3].as<const int64_t>(),
           .sample_keys = context.inputs[4].as<const int64_t>()};
 }

@@ -1,6 +1,8 @@
 #include <cmath>
 
 #include "backend/cuda/attention.h"
+#include "backend/cuda/attention_dnn.h"
+#include "backend/cuda/attention_tiles.h"
 #include "backend/cuda/rows.h"
 
 namespace fleet {
@@ -26,34 +28,6 @@ struct DeltaRow {
   }
 };
 
-template <typename T>
-struct GradientCall {
-  cuda::AttentionCall<T> a;
-  const T* dy;
-  const float *lse, *delta;
-  T *dq, *dk, *dv;  // with the strides of q, k and v; null: not wanted
-};
-
-// The rows of one side of one head.
-template <typename T>
-struct Side {
-  const T *scored, *sloped;  // q and dy, or k and v
-  int64_t scored_stride, sloped_stride;
-};
-
-template <typename T>
-__device__ Side<T> queries_of(const GradientCall<T>& g, int64_t sample, int64_t head) {
-  const cuda::AttentionCall<T>& a = g.a;
-  const int64_t token = sample * a.tokens;
-  return {a.q + token * a.q_stride + head * a.size, g.dy + (token * a.heads + head) * a.size,
-          a.q_stride, a.heads * a.size};
-}
-template <typename T>
-__device__ Side<T> keys_of(const GradientCall<T>& g, int64_t sample, int64_t kv) {
-  const int64_t at = sample * g.a.tokens * g.a.kv_stride + kv * g.a.size;
-  return {g.a.k + at, g.a.v + at, g.a.kv_stride, g.a.kv_stride};
-}
-
 template <typename T, int rows, int columns>
 __device__ void write_sums(const float (&sums)[rows][columns], float factor, int64_t first,
                            int64_t tokens, int size, int64_t stride, T* to) {
@@ -73,7 +47,7 @@ __device__ void write_sums(const float (&sums)[rows][columns], float factor, int
 // Each warp has `rows` keys (of_keys: dk and dv, over all heads of their group) or queries (dq) of
 // one head, each lane one row of a tile of the other side.
 template <typename T, bool of_keys, int rows, int columns>
-__global__ void differentiate(GradientCall<T> g, int64_t blocks) {
+__global__ void differentiate(cuda::GradientCall<T> g, int64_t blocks) {
   constexpr int kOwn = rows * cuda::kAttentionWarps, kTile = cuda::kAttentionTile;
   const cuda::AttentionCall<T>& a = g.a;
   const int size = static_cast<int>(a.size), stride = size + 1;
@@ -88,7 +62,8 @@ __global__ void differentiate(GradientCall<T> g, int64_t blocks) {
   const int64_t pair = blockIdx.x / blocks, begin = blockIdx.x % blocks * kOwn;
   const int64_t sample = pair / heads, own_head = pair % heads;
   const int64_t end = begin + kOwn < a.tokens ? begin + kOwn : a.tokens;
-  const Side<T> own = of_keys ? keys_of(g, sample, own_head) : queries_of(g, sample, own_head);
+  const cuda::Side<T> own =
+      of_keys ? cuda::keys_of(g, sample, own_head) : cuda::queries_of(g, sample, own_head);
   cuda::load_rows(own.scored, own.scored_stride, begin, kOwn, a.tokens, size, size, scored);
   cuda::load_rows(own.sloped, own.sloped_stride, begin, kOwn, a.tokens, size, size, sloped);
   scored += warp * rows * size;
@@ -97,15 +72,17 @@ __global__ void differentiate(GradientCall<T> g, int64_t blocks) {
   probabilities += warp * rows * kTile;
   const uint64_t stream = a.stream(sample);
   float d_scored[rows][columns] = {}, d_sloped[rows][columns] = {};
+  const cuda::IdRange own_ids = a.ids_of(sample, begin, kOwn);
   const int64_t last = of_keys ? a.last_query(end) : a.last_key(end);
   for (int64_t member = 0; member < (of_keys ? group : 1); ++member) {
     const int64_t head = of_keys ? own_head * group + member : own_head;
-    const Side<T> other =
-        of_keys ? queries_of(g, sample, head) : keys_of(g, sample, own_head / group);
+    const cuda::Side<T> other =
+        of_keys ? cuda::queries_of(g, sample, head) : cuda::keys_of(g, sample, own_head / group);
     const float* lse = g.lse + (sample * a.heads + head) * a.tokens;
     const float* delta = g.delta + (sample * a.heads + head) * a.tokens;
-    int64_t first = of_keys ? a.first_query(begin) : a.first_key(begin);
+    int64_t first = of_keys ? a.first_query(begin, kTile) : a.first_key(begin, kTile);
     for (; first < last; first += kTile) {
+      if (a.documents && !a.ids_of(sample, first, kTile).overlaps(own_ids)) continue;
       float scores[rows], slopes[rows];
       cuda::block_barrier();
       cuda::load_rows(other.sloped, other.sloped_stride, first, kTile, a.tokens, size, stride,
@@ -149,7 +126,7 @@ __global__ void differentiate(GradientCall<T> g, int64_t blocks) {
 }
 
 template <typename T, bool of_keys, int rows, int columns>
-void launch_differentiate(cudaStream_t stream, const GradientCall<T>& g) {
+void launch_differentiate(cudaStream_t stream, const cuda::GradientCall<T>& g) {
   constexpr int kOwn = rows * cuda::kAttentionWarps;
   const int64_t blocks = cuda::ceil_div(g.a.tokens, kOwn);
   const int64_t heads = of_keys ? g.a.kv_heads : g.a.heads;
@@ -162,7 +139,7 @@ void launch_differentiate(cudaStream_t stream, const GradientCall<T>& g) {
 }
 
 template <typename T, bool of_keys>
-void launch_side(cudaStream_t stream, const GradientCall<T>& g) {
+void launch_side(cudaStream_t stream, const cuda::GradientCall<T>& g) {
   if (g.a.size <= 64) {
     launch_differentiate<T, of_keys, 4, 2>(stream, g);
   } else if (g.a.size <= 128) {
@@ -176,29 +153,35 @@ void launch_side(cudaStream_t stream, const GradientCall<T>& g) {
 
 FLEET_KERNEL(cuda, attention_grad) {
   def.dtypes = cuda::floating_types();
-  def.layouts = [](LayoutQuery& query) {  // delta
-    query.workspace(static_cast<size_t>(query.input_var(6).shape.elements()) * sizeof(float));
+  def.layouts = [](LayoutQuery& query) {
+    const size_t delta = static_cast<size_t>(query.input_var(6).shape.elements()) * sizeof(float);
+    query.workspace(cuda::attention_dnn_workspace(query, /*gradient=*/true).value_or(delta));
   };
-  def.create = [](KernelContext& context) {
+  def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
+    if (auto kernel = cuda::make_attention_dnn(context, /*gradient=*/true)) return kernel;
     const Argument y = context.inputs[5], dy = context.inputs[7];
     float* delta = static_cast<float*>(context.workspace);
     return cuda::dispatch(y.dtype, [&](auto type) {
       using T = decltype(type);
-      GradientCall<T> g{.a = cuda::attention_call<T>(context),
-                        .dy = dy.as<const T>(),
-                        .lse = context.inputs[6].as<const float>(),
-                        .delta = delta,
-                        .dq = context.outputs[0].as<T>(),
-                        .dk = context.outputs[1].as<T>(),
-                        .dv = context.outputs[2].as<T>()};
+      cuda::GradientCall<T> g{.a = cuda::attention_call<T>(context),
+                              .dy = dy.as<const T>(),
+                              .lse = context.inputs[6].as<const float>(),
+                              .delta = delta,
+                              .dq = context.outputs[0].as<T>(),
+                              .dk = context.outputs[1].as<T>(),
+                              .dv = context.outputs[2].as<T>()};
       if (!context.inputs[1] && g.dq) {
         g.dk = g.dq + g.a.heads * g.a.size;
         g.dv = g.dk + g.a.kv_heads * g.a.size;
       }
       const DeltaRow<T> rows{y.as<const T>(), g.dy, delta, g.a.tokens, g.a.heads, g.a.size};
+      const bool on_tiles = cuda::takes_tiles(context.device, y.dtype, g.a.size);
       return make_kernel([=](Stream& handle) {
         const cudaStream_t stream = cuda::stream_of(handle);
         cuda::launch_rows(stream, g.a.batch * g.a.tokens * g.a.heads, g.a.size, rows);
+        if constexpr (!std::is_same_v<T, float>) {
+          if (on_tiles) return cuda::differentiate_tiles(stream, g);
+        }
         if (g.dq) launch_side<T, false>(stream, g);
         if (g.dk || g.dv) launch_side<T, true>(stream, g);
       });

@@ -61,7 +61,7 @@ std::unique_ptr<Kernel> forward(KernelContext& context) {
                          .saved_mean = context.outputs[3].as<float>(),
                          .saved_variance = context.outputs[4].as<float>(),
                          .mask = context.outputs[5].as<uint8_t>(),
-                         .relu = attributes.text("activation") == "relu",
+                         .activation = cuda::norm_activation(attributes.text("activation")),
                          .is_test = attributes.boolean("is_test"),
                          .epsilon = attributes.number("epsilon"),
                          .momentum = attributes.number("momentum"),
@@ -76,7 +76,8 @@ void backward_layouts(LayoutQuery& query) {
   const Var& x = query.input_var(0);
   const Layout layout = rows_of_channels(x.shape);
   query.need(0, layout);
-  if (query.has_input(4)) query.need(4, *query.input(4));
+  const bool masked = query.op().type() != "batch_norm_activation_grad";
+  if (masked && query.has_input(4)) query.need(4, *query.input(4));
   for (int i = kGradients; i < query.input_count(); ++i) query.need(i, layout);
   for (int i = 0; i < query.output_count(); ++i) {
     if (query.has_output(i) && query.output_var(i).shape == x.shape) query.give(i, layout);
@@ -119,6 +120,31 @@ FLEET_KERNEL(cuda, batch_norm_grad) {
   def.layouts = backward_layouts;
   def.create = [](KernelContext& context) {
     return backward(context, context.outputs[0], {}, context.outputs[1], context.outputs[2]);
+  };
+}
+
+FLEET_KERNEL(cuda, batch_norm_activation_grad) {
+  def.dtypes = cuda::kernel_types();
+  def.layouts = backward_layouts;
+  def.create = [](KernelContext& context) {
+    const std::vector<Argument>& in = context.inputs;
+    const Attributes& attributes = context.attributes();
+    cuda::NormBackward norm{.shape = norm_shape(in[0].shape, in[0].dtype),
+                            .x = in[0].data,
+                            .scale = parameter(in[1]),
+                            .mean = parameter(in[3]),
+                            .variance = parameter(in[4]),
+                            .bias = parameter(in[2]),
+                            .activation = cuda::norm_activation(attributes.text("activation")),
+                            .dx = context.outputs[0].data,
+                            .dscale = context.outputs[1].as<float>(),
+                            .dbias = context.outputs[2].as<float>(),
+                            .is_test = attributes.boolean("is_test"),
+                            .epsilon = attributes.number("epsilon"),
+                            .workspace = context.workspace};
+    take_gradients(context, kGradients, &norm);
+    return make_kernel(
+        [norm](Stream& stream) { norm_activation_backward(norm, cuda::stream_of(stream)); });
   };
 }
 

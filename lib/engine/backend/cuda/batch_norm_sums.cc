@@ -26,18 +26,19 @@ std::unique_ptr<Kernel> sums(KernelContext& context) {
 // As in inference: with given statistics.
 std::unique_ptr<Kernel> apply(KernelContext& context) {
   const std::vector<Argument>& in = context.inputs;
-  const cuda::NormForward norm{.shape = norm_shape(in[0].shape, in[0].dtype),
-                               .x = in[0].data,
-                               .scale = in[1].as<float>(),
-                               .bias = in[2].as<float>(),
-                               .mean = in[3].as<float>(),
-                               .variance = in[4].as<float>(),
-                               .z = in[5].data,
-                               .y = context.outputs[0].data,
-                               .mask = context.outputs[1].as<uint8_t>(),
-                               .relu = !context.attributes().text("activation").empty(),
-                               .is_test = true,
-                               .epsilon = context.attributes().number("epsilon")};
+  const cuda::NormForward norm{
+      .shape = norm_shape(in[0].shape, in[0].dtype),
+      .x = in[0].data,
+      .scale = in[1].as<float>(),
+      .bias = in[2].as<float>(),
+      .mean = in[3].as<float>(),
+      .variance = in[4].as<float>(),
+      .z = in[5].data,
+      .y = context.outputs[0].data,
+      .mask = context.outputs[1].as<uint8_t>(),
+      .activation = cuda::norm_activation(context.attributes().text("activation")),
+      .is_test = true,
+      .epsilon = context.attributes().number("epsilon")};
   return make_kernel([norm](Stream& stream) { norm_forward(norm, cuda::stream_of(stream)); });
 }
 

@@ -1,9 +1,10 @@
-// Convolutions with cuDNN; depthwise ones with our own kernels.
+// Convolutions with cuDNN; depthwise ones with our own kernels, and patches as products.
 #include <algorithm>
 
 #include "backend/cuda/channels.h"
 #include "backend/cuda/convolution.h"
 #include "backend/cuda/device.h"
+#include "backend/cuda/patch_convolution.h"
 
 namespace fleet {
 namespace {
@@ -21,6 +22,7 @@ void forward_layouts(LayoutQuery& query) {
   query.need(1, problem.weight());
   query.give(0, problem.y());
   if (problem.takes_own(query.attributes())) return;
+  if (problem.takes_patches()) return query.workspace(patch_workspace(problem));
   const auto fused = query.has_input(2)
                          ? problem.with_bias(query.device(), query.input_var(2).dtype)
                          : std::nullopt;
@@ -38,6 +40,7 @@ void weight_layouts(LayoutQuery& query) {
     query.workspace(depthwise_weight_grad_workspace(problem.own()));
     return;
   }
+  if (problem.takes_patches()) return query.workspace(patch_workspace(problem));
   const size_t product = query.has_output(0) ? workspace_of(query.device(), problem.conv()) : 0;
   const size_t sums = query.has_output(1) ? sum_rows_workspace(problem.y_rows()) : 0;
   query.workspace(std::max(product, sums));
@@ -52,6 +55,7 @@ void data_layouts(LayoutQuery& query) {
   query.give(0, problem.x());
   if (query.has_input(2)) query.need(2, problem.x());
   if (problem.takes_own(query.attributes())) return;
+  if (problem.takes_patches()) return query.workspace(patch_workspace(problem));
   query.workspace(workspace_of(query.device(), problem.conv()));
 }
 
@@ -73,6 +77,7 @@ FLEET_KERNEL(cuda, conv2d) {
         if (apart) add_bias(rows, y.data, bias.data, bias.dtype, cuda::stream_of(stream));
       });
     }
+    if (problem.takes_patches()) return make_patch_forward(context, problem);
     const auto fused = bias ? problem.with_bias(&context.device, bias.dtype) : std::nullopt;
     std::shared_ptr<Kernel> product =
         make_kernel(context.device, fused ? *fused : problem.conv(), x.data, weight.data, y.data,
@@ -97,6 +102,7 @@ FLEET_KERNEL(cuda, conv2d_weight_grad) {
                               cuda::stream_of(stream));
       });
     }
+    if (problem.takes_patches()) return make_patch_weight_grad(context, problem);
     std::shared_ptr<Kernel> product;
     if (dweight) {
       product = make_kernel(context.device, problem.conv(), x.data, dweight.data, dy.data, nullptr,
@@ -118,6 +124,7 @@ FLEET_KERNEL(cuda, conv2d_data_grad) {
         depthwise_data_grad(conv, weight.data, dy.data, x.data, dx.data, cuda::stream_of(stream));
       });
     }
+    if (problem.takes_patches()) return make_patch_data_grad(context, problem);
     return make_kernel(context.device, problem.conv(), dx.data, weight.data, dy.data, nullptr,
                        context.workspace);
   };

@@ -1,8 +1,10 @@
-// Convolutions with the surrounding batch normalization: in one cuDNN graph if cuDNN has an engine
-// for it; otherwise the convolution with cuDNN and the rest with our own kernels.
+// Convolutions with the surrounding batch normalization: depthwise ones in our own kernels; others
+// in one cuDNN graph if cuDNN has an engine for it, otherwise the convolution with cuDNN and the
+// rest with our own kernels.
 #include <algorithm>
 
 #include "backend/cuda/convolution.h"
+#include "backend/cuda/depthwise.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/norm.h"
 #include "base/error.h"
@@ -53,6 +55,23 @@ size_t workspace_for(Device* device, const Pattern& pattern, int64_t channels) {
   return aligned(workspace_of(device, pattern)) + spare_bytes(pattern);
 }
 
+// Whether our own kernels compute it. Throws if neither they nor cuDNN compute the activation.
+bool takes_own_norm(const Problem& problem, const Attributes& attributes) {
+  if (takes_depthwise_norm(problem.own())) return true;
+  const std::string& activation = attributes.text("norm_activation");
+  if (activation == "relu") return false;
+  throw Error(ErrorCode::kUnsupported,
+              "no convolution of this kind applies \"" + activation + "\" to its input",
+              problem.conv().weight.text(), "switch the pass fuse_depthwise_norm off");
+}
+
+cuda::DepthwiseInput depthwise_input(const KernelContext& context, const Argument& factor,
+                                     const Argument& constant) {
+  return {.factor = factor.as<float>(),
+          .constant = constant.as<float>(),
+          .activation = cuda::norm_activation(context.attributes().text("norm_activation"))};
+}
+
 Pattern forward_pattern(const Problem& problem, bool transforms) {
   return {.convolution = problem.conv(), .transforms_x = transforms, .sums_y = true};
 }
@@ -70,6 +89,9 @@ FLEET_KERNEL(cuda, conv2d_sums) {
     query.need(0, problem.x());
     query.need(1, problem.weight());
     query.give(0, problem.y());
+    if (takes_own_norm(problem, query.attributes())) {
+      return query.workspace(depthwise_norm_workspace(problem.own()));
+    }
     query.workspace(
         workspace_for(query.device(), forward_pattern(problem, query.has_input(2)), x.shape[1]));
   };
@@ -80,8 +102,16 @@ FLEET_KERNEL(cuda, conv2d_sums) {
     const Argument& squares = context.outputs[2];
     const Problem problem(Problem::Direction::kForward, context.attributes(), x.shape, weight.shape,
                           y.shape, x.dtype);
+    const float* pivot = context.inputs[4].as<float>();
+    if (takes_own_norm(problem, context.attributes())) {
+      return make_kernel([=, conv = problem.own(), workspace = context.workspace,
+                          input = depthwise_input(context, factor, constant)](Stream& stream) {
+        depthwise_sums_forward(conv, x.data, weight.data, input, pivot, y.data, sum.as<float>(),
+                               squares.as<float>(), workspace, cuda::stream_of(stream));
+      });
+    }
     const Pattern pattern = forward_pattern(problem, static_cast<bool>(factor));
-    if (is_supported(&context.device, pattern)) {
+    if (!pivot && is_supported(&context.device, pattern)) {
       Memory memory = {{cuda::dnn::kConvX, x.data},
                        {cuda::dnn::kConvWeight, weight.data},
                        {cuda::dnn::kConvY, y.data},
@@ -102,7 +132,7 @@ FLEET_KERNEL(cuda, conv2d_sums) {
       const cudaStream_t on = cuda::stream_of(stream);
       if (factor) scale_bias_relu(image, x.data, factor.data, constant.data, from, on);
       product->run(stream);
-      sum_squares(result, y.data, nullptr, sum.as<float>(), squares.as<float>(), workspace, on);
+      sum_squares(result, y.data, pivot, sum.as<float>(), squares.as<float>(), workspace, on);
     });
   };
 }
@@ -116,6 +146,9 @@ FLEET_KERNEL(cuda, conv2d_sums_weight_grad) {
     query.need(0, problem.x());
     query.need(1, problem.y());
     query.give(0, problem.weight());
+    if (takes_own_norm(problem, query.attributes())) {
+      return query.workspace(depthwise_norm_workspace(problem.own()));
+    }
     query.workspace(workspace_for(
         query.device(), {.convolution = problem.conv(), .transforms_x = true}, x.shape[1]));
   };
@@ -125,6 +158,13 @@ FLEET_KERNEL(cuda, conv2d_sums_weight_grad) {
     const Argument& dweight = context.outputs[0];
     const Problem problem(Problem::Direction::kWeight, context.attributes(), x.shape, dweight.shape,
                           dy.shape, x.dtype);
+    if (takes_own_norm(problem, context.attributes())) {
+      return make_kernel([=, conv = problem.own(), workspace = context.workspace,
+                          input = depthwise_input(context, factor, constant)](Stream& stream) {
+        depthwise_norm_weight_grad(conv, x.data, dy.data, input, dweight.data, workspace,
+                                   cuda::stream_of(stream));
+      });
+    }
     const Pattern pattern{.convolution = problem.conv(), .transforms_x = true};
     if (is_supported(&context.device, pattern)) {
       return make_kernel(context.device, pattern,
@@ -158,6 +198,9 @@ FLEET_KERNEL(cuda, conv2d_relu_norm_grad) {
     query.need(1, problem.y());
     query.need(2, problem.x());
     query.give(0, problem.x());
+    if (takes_own_norm(problem, query.attributes())) {
+      return query.workspace(depthwise_norm_workspace(problem.own()));
+    }
     query.workspace(workspace_for(
         query.device(), {.convolution = problem.conv(), .normalises_x = true}, x.shape[1]));
   };
@@ -168,6 +211,22 @@ FLEET_KERNEL(cuda, conv2d_relu_norm_grad) {
     const Argument& dbias = context.outputs[2];
     const Problem problem(Problem::Direction::kData, context.attributes(), x.shape, weight.shape,
                           dy.shape, dy.dtype);
+    if (takes_own_norm(problem, context.attributes())) {
+      const cuda::DepthwiseNormGradient gradient{
+          .x = x.data,
+          .mean = in[3].as<float>(),
+          .inverse = in[4].as<float>(),
+          .scale = in[5].as<float>(),
+          .bias = in[6].as<float>(),
+          .activation = cuda::norm_activation(context.attributes().text("norm_activation")),
+          .dz = dz.data,
+          .dscale = dscale.as<float>(),
+          .dbias = dbias.as<float>()};
+      return make_kernel([=, conv = problem.own(), workspace = context.workspace](Stream& stream) {
+        depthwise_norm_data_grad(conv, weight.data, dy.data, gradient, workspace,
+                                 cuda::stream_of(stream));
+      });
+    }
     const Pattern pattern{.convolution = problem.conv(), .normalises_x = true};
     if (is_supported(&context.device, pattern)) {
       char* spare = behind(context.workspace, workspace_of(&context.device, pattern));

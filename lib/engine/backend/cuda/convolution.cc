@@ -47,6 +47,17 @@ bool ConvolutionProblem::takes_own(const Attributes& attributes) const {
               "weight " + weight_.text(), "remove use_cudnn=false");
 }
 
+bool ConvolutionProblem::takes_patches() const {
+  const Window& w = conv_.window;
+  if (conv_.dtype == DType::kFloat32 || own_.groups != 1 || own_.relu) return false;
+  if (w.kernel[0] * w.kernel[1] == 1) return false;
+  for (int d = 0; d < 2; ++d) {
+    if (w.strides[d] != w.kernel[d] || w.paddings[d] != 0 || w.dilations[d] != 1) return false;
+    if (own_.in[d] != own_.out[d] * w.kernel[d]) return false;
+  }
+  return conv_.direction != Direction::kData || conv_.x == x_;  // padding of dx would stay unset
+}
+
 std::optional<dnn::Convolution> ConvolutionProblem::with_bias(Device* device, DType bias) const {
   if (bias != conv_.dtype) return std::nullopt;
   dnn::Convolution fused = conv_;

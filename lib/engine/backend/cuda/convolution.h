@@ -26,8 +26,12 @@ class ConvolutionProblem {
   // Whether conv2d uses our own kernel: for a depthwise convolution. kUnsupported if
   // use_cudnn=false requires one that does not exist.
   bool takes_own(const Attributes& attributes) const;
+  // Whether conv2d is a product of patches (patch_convolution.h): windows that tile the image, in a
+  // 16-bit type.
+  bool takes_patches() const;
+  int64_t channels() const { return x_[1]; }  // x's, without padding
   Layout x() const { return channels_last(x_, block_); }
-  Layout weight() const { return channels_last(weight_, block_); }
+  Layout weight() const { return channels_last(weight_, takes_patches() ? 1 : block_); }
   Layout y() const { return channels_last(conv_.y); }
   ChannelRows y_rows() const { return rows_of(conv_.y, conv_.dtype); }
   // The convolution that adds a bias of this type in the same pass, if cuDNN has one.

@@ -257,6 +257,8 @@ Schema options_schema() {
                "measure cuDNN's algorithms instead of using its heuristics")
       .integer("conv_workspace_size_limit", initial.conv_workspace_size_limit, 0, 1e9,
                "MiB that an algorithm of cuDNN may use, per convolution")
+      .boolean("cudnn_attention", initial.cudnn_attention,
+               "attention in 16-bit types through cuDNN where it has a plan")
       .number("memory_fraction", initial.memory_fraction, 0, 1,
               "fraction of the device's memory that may be used");
 }
@@ -265,6 +267,7 @@ CudaOptions options_from(const Settings& settings) {
   return {.tensor_op_math = settings.boolean("tensor_op_math"),
           .cudnn_exhaustive_search = settings.boolean("cudnn_exhaustive_search"),
           .conv_workspace_size_limit = settings.integer("conv_workspace_size_limit"),
+          .cudnn_attention = settings.boolean("cudnn_attention"),
           .memory_fraction = settings.number("memory_fraction")};
 }
 

@@ -21,7 +21,8 @@ struct CudaOptions {
   bool tensor_op_math = false;              // TF32 for float32 products and convolutions
   bool cudnn_exhaustive_search = false;     // measure algorithms instead of using heuristics
   int64_t conv_workspace_size_limit = 512;  // MiB, per convolution
-  double memory_fraction = 0.92;            // fraction of the device's memory that may be used
+  bool cudnn_attention = true;    // attention in 16-bit types through cuDNN where it has a plan
+  double memory_fraction = 0.92;  // fraction of the device's memory that may be used
 };
 Schema options_schema();
 // settings: of options_schema().

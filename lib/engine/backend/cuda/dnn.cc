@@ -126,6 +126,13 @@ Target::Target(const std::string& properties)
   properties_.finalize("the properties of a GPU");
 }
 
+int64_t Tensor::extent() const {
+  if (strides.empty()) return shape.elements();
+  int64_t last = 0;
+  for (int i = 0; i < shape.rank(); ++i) last += (shape[i] - 1) * strides[i];
+  return last + 1;
+}
+
 Descriptor make_tensor(const Tensor& tensor) {
   const Shape& s = tensor.shape;
   FLEET_CHECK(s.rank() == 4, "a cuDNN tensor of shape " + s.text());
@@ -133,9 +140,13 @@ Descriptor make_tensor(const Tensor& tensor) {
   const std::array<int64_t, 4> dims = {s[0], s[1], s[2], s[3]};
   const std::array<int64_t, 4> strides = {s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]};
   made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, tensor.id);
-  made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, type_of(tensor.dtype));
+  made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, tensor.dnn_type ? *tensor.dnn_type : type_of(tensor.dtype));
   made.set_list(CUDNN_ATTR_TENSOR_DIMENSIONS, dims);
-  made.set_list(CUDNN_ATTR_TENSOR_STRIDES, strides);
+  if (tensor.strides.empty()) {
+    made.set_list(CUDNN_ATTR_TENSOR_STRIDES, strides);
+  } else {
+    made.set_list(CUDNN_ATTR_TENSOR_STRIDES, tensor.strides);
+  }
   made.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, int64_t{16});
   if (tensor.is_virtual) made.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, true);
   if (tensor.is_scalar) made.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, true);

@@ -85,14 +85,17 @@ class Target {
   std::string name_;
 };
 
-// A tensor of a graph: four dimensions in the order N, C, H, W (weights: K, C, R, S), packed with
-// channels innermost, 16-byte aligned.
+// A tensor of a graph: four dimensions, 16-byte aligned. Without strides: in the order N, C, H, W
+// (weights: K, C, R, S), packed with channels innermost.
 struct Tensor {
   int64_t id;  // unique in the graph, from 1; binds it to memory
   Shape shape;
   DType dtype;
-  bool is_virtual = false;  // internal to the graph, without memory
-  bool is_scalar = false;   // one value, passed by the host when the graph runs
+  bool is_virtual = false;            // internal to the graph, without memory
+  bool is_scalar = false;             // one value, passed by the host when the graph runs
+  std::vector<int64_t> strides = {};  // in elements
+  std::optional<cudnnDataType_t> dnn_type = {};  // one that DType has not, of up to four bytes
+  int64_t extent() const;                        // elements from the first to the last
 };
 Descriptor make_tensor(const Tensor& tensor);
 

@@ -21,7 +21,9 @@ constexpr float kLaunch = 0.05F;  // milliseconds that launching one run may add
 // A device's plans. They live as long as the process, like the library's handle.
 struct DevicePlans {
   explicit DevicePlans(CudaDevice& device)
-      : target(device), measured(autotune_cache_file("cudnn", target.name(), cudnnGetVersion())) {}
+      : target(device),
+        measured(autotune_cache_file("cudnn", target.name(), cudnnGetVersion()),
+                 target.name() + ", cuDNN " + std::to_string(cudnnGetVersion())) {}
   Target target;
   AutotuneCache measured;
   std::map<std::string, std::shared_ptr<const Plan>> plans;
@@ -66,7 +68,11 @@ class Scratch {
  public:
   Scratch(CudaDevice& device, const std::vector<Tensor>& tensors) : device_(device) {
     for (const Tensor& tensor : tensors) {
-      memory_.push_back(device.allocate(tensor.shape.elements() * size_of(tensor.dtype)));
+      if (tensor.is_scalar) {  // any value takes the same time
+        bindings_.push_back({tensor.id, &scalar_});
+        continue;
+      }
+      memory_.push_back(device.allocate(tensor.extent() * size_of(tensor.dtype)));
       bindings_.push_back({tensor.id, memory_.back().data()});
     }
     stream_ = device.make_stream("measuring");
@@ -101,6 +107,7 @@ class Scratch {
  private:
   CudaDevice& device_;
   std::vector<Buffer> memory_;
+  float scalar_ = 1;
   std::vector<Execution::Binding> bindings_;
   Buffer workspace_;
   std::unique_ptr<Stream> stream_;
@@ -134,14 +141,27 @@ std::shared_ptr<const Plan> fastest(CudaDevice& device, const Graph& graph,
   return best;
 }
 
+// The stored choice; null if there is none that this library can run.
+std::shared_ptr<const Plan> stored_plan(const DevicePlans& known, const std::string& key,
+                                        const Graph& graph, const PlanLimits& limits) {
+  const auto text = known.measured.find(key);
+  if (!text) return nullptr;
+  const auto choice = EngineChoice::parse(*text);
+  auto plan = choice ? plan_for_choice(graph, known.target, *choice) : nullptr;
+  if (plan && plan->workspace() <= limits.workspace) return plan;
+  spdlog::warn("{}: the stored algorithm does not run here; measuring again", graph.what());
+  return nullptr;
+}
+
+// Of several processes, one measures and the others wait for its choice: ranks whose algorithms
+// differed would differ in their last bits, and in the memory of their Plans.
 std::shared_ptr<const Plan> search(CudaDevice& device, DevicePlans& known, const std::string& key,
                                    const Graph& graph, const PlanLimits& limits,
                                    const std::vector<Tensor>& tensors) {
-  if (const auto text = known.measured.find(key)) {
-    const auto choice = EngineChoice::parse(*text);
-    auto plan = choice ? plan_for_choice(graph, known.target, *choice) : nullptr;
-    if (plan && plan->workspace() <= limits.workspace) return plan;
-  }
+  if (auto plan = stored_plan(known, key, graph, limits)) return plan;
+  const UniqueFd lock = known.measured.lock();
+  known.measured.reload();
+  if (auto plan = stored_plan(known, key, graph, limits)) return plan;
   const auto plans = candidate_plans(graph, known.target, limits, kMaxMeasured);
   std::shared_ptr<const Plan> plan;
   try {

@@ -1,12 +1,13 @@
 #include "backend/cuda/copies.h"
 #include "backend/cuda/elementwise.h"
+#include "exec/sample_layouts.h"
 #include "ops/dropout_mask.h"
 
 namespace fleet {
 namespace {
 
-// A pack lies within one sample.
-template <int pack, typename T>
+// A pack lies within one sample. whole: all elements of a sample have the mask of the first.
+template <int pack, bool whole, typename T>
 __global__ void drop(const T* x, const int64_t* sample_key, T* y, int64_t count, int64_t per_sample,
                      uint64_t salt, uint64_t threshold, float scale) {
   const int64_t begin = cuda::thread_index() * pack;
@@ -16,7 +17,8 @@ __global__ void drop(const T* x, const int64_t* sample_key, T* y, int64_t count,
   cuda::Pack<float, pack> values = cuda::load_floats<pack>(x, begin);
 #pragma unroll
   for (int i = 0; i < pack; ++i) {
-    const bool kept = dropout_bits(stream, static_cast<uint64_t>(first + i)) >= threshold;
+    const auto element = static_cast<uint64_t>(whole ? 0 : first + i);
+    const bool kept = dropout_bits(stream, element) >= threshold;
     values.at[i] = kept ? values.at[i] * scale : 0;
   }
   cuda::store_floats<pack>(y, begin, values);
@@ -25,9 +27,10 @@ __global__ void drop(const T* x, const int64_t* sample_key, T* y, int64_t count,
 // The gradient is the same function of dy.
 std::unique_ptr<Kernel> make_dropout(KernelContext& context) {
   const Argument x = context.inputs[0], y = context.outputs[0];
-  const int64_t count = y.shape.elements(), per_sample = count / y.shape[0];
+  const int64_t count = y.layout.elements(), per_sample = count / y.shape[0];
   const Attributes& attributes = context.attributes();
   const double p = attributes.number("p");
+  const bool whole = attributes.boolean("whole_samples");
   const uint64_t salt = static_cast<uint64_t>(attributes.integer("salt"));
   const int64_t* key = context.inputs[1].as<const int64_t>();
   const float scale = p < 1 ? static_cast<float>(1 / (1 - p)) : 0;
@@ -35,16 +38,13 @@ std::unique_ptr<Kernel> make_dropout(KernelContext& context) {
     using T = decltype(type);
     constexpr int kWide = cuda::kPack<T>;
     const bool wide = per_sample % kWide == 0;
+    const auto narrow_kernel = whole ? drop<1, true, T> : drop<1, false, T>;
+    const auto wide_kernel = whole ? drop<kWide, true, T> : drop<kWide, false, T>;
+    const auto kernel = wide ? wide_kernel : narrow_kernel;
     return make_kernel([=](Stream& stream) {
-      if (wide) {
-        cuda::launch(drop<kWide, T>, cuda::blocks_for(count, cuda::kBlock * kWide), cuda::kBlock, 0,
-                     cuda::stream_of(stream), x.as<const T>(), key, y.as<T>(), count, per_sample,
-                     salt, dropout_threshold(p), scale);
-      } else {
-        cuda::launch(drop<1, T>, cuda::blocks_for(count), cuda::kBlock, 0, cuda::stream_of(stream),
-                     x.as<const T>(), key, y.as<T>(), count, per_sample, salt, dropout_threshold(p),
-                     scale);
-      }
+      cuda::launch(kernel, cuda::blocks_for(count, wide ? cuda::kBlock * kWide : cuda::kBlock),
+                   cuda::kBlock, 0, cuda::stream_of(stream), x.as<const T>(), key, y.as<T>(), count,
+                   per_sample, salt, dropout_threshold(p), scale);
     });
   });
 }
@@ -53,6 +53,7 @@ std::unique_ptr<Kernel> make_dropout(KernelContext& context) {
 
 FLEET_KERNEL(cuda, dropout) {
   def.dtypes = cuda::floating_types();
+  def.layouts = keep_samples_layout;
   def.create = [](KernelContext& context) {
     return context.attributes().boolean("is_test") ? cuda::copy_kernel(context)
                                                    : make_dropout(context);
@@ -61,6 +62,7 @@ FLEET_KERNEL(cuda, dropout) {
 
 FLEET_KERNEL(cuda, dropout_grad) {
   def.dtypes = cuda::floating_types();
+  def.layouts = keep_samples_layout;
   def.create = make_dropout;
 }
 

@@ -29,10 +29,9 @@ template <typename T>
 struct MulGrad {
   const T *x, *y, *dout;
   T* dx;
-  int64_t valid;  // elements of y
   __device__ float operator()(int64_t i, int64_t m) const {
     const float slope = cuda::to_float(dout[i]), value = slope * cuda::to_float(x[i]);
-    if (dx) dx[i] = cuda::from_float<T>(m < valid ? slope * cuda::to_float(y[m]) : 0.0f);
+    if (dx) dx[i] = cuda::from_float<T>(m < 0 ? 0.0f : slope * cuda::to_float(y[m]));
     return value;
   }
 };
@@ -56,8 +55,7 @@ std::unique_ptr<Kernel> make_grad(KernelContext& context) {
       });
     }
     const cuda::BroadcastLoop loop = cuda::broadcast_loop_of(context, y.shape);
-    const MulGrad<T> value{x.as<const T>(), y.as<const T>(), dout.as<const T>(), dx.as<T>(),
-                           loop.valid};
+    const MulGrad<T> value{x.as<const T>(), y.as<const T>(), dout.as<const T>(), dx.as<T>()};
     return make_kernel([=](Stream& stream) {
       cuda::sum_broadcast(cuda::stream_of(stream), loop, value, partial, dy.as<T>());
     });

@@ -22,6 +22,25 @@ __global__ void gather_rows(int64_t count, int64_t size, int64_t rows, const Id*
   for (int k = 0; k < pack; ++k) y[at + k] = cuda::from_float<T>(NAN);
 }
 
+// Like gather_rows(), with the sum of the rows of `pool` ids in order; an id of -1 is none.
+template <int pack, typename Id, typename T>
+__global__ void sum_gathered_rows(int64_t count, int64_t size, int64_t rows, int64_t pool,
+                                  const Id* ids, const T* weight, T* y) {
+  const int64_t at = cuda::thread_index() * pack;
+  if (at >= count) return;
+  const int64_t place = cuda::quotient(at, size), column = at - place * size;
+  cuda::Pack<float, pack> sum{};
+  for (int64_t k = 0; k < pool; ++k) {
+    const auto id = static_cast<int64_t>(ids[place * pool + k]);
+    if (id == -1) continue;
+    const bool known = id >= 0 && id < rows;
+    const auto row = cuda::load_floats<pack>(weight, (known ? id * size : 0) + column);
+#pragma unroll
+    for (int j = 0; j < pack; ++j) sum.at[j] += known ? row.at[j] : NAN;
+  }
+  cuda::store_floats<pack>(y, at, sum);
+}
+
 constexpr int kRunColumns = 32, kRunLanes = 8;  // packs of columns, and rows summed side by side
 
 // The first position after `begin` with another id.
@@ -37,13 +56,16 @@ __device__ inline int64_t end_of_run(int64_t count, const uint32_t* ids, int64_t
   return out;
 }
 
-// Blocks of an id's first position sum the rows of dy at all its positions, in order.
+// Blocks of an id's first position sum the rows of dy at all its positions, in order. slots: null,
+// or the sums go to the row of their block in dweight, and their ids to `slots`, which is -1.
+// Position p reads row p / pool of dy.
 template <int pack, typename T>
-__global__ void sum_rows_by_id(int64_t count, int64_t size, int64_t rows, cuda::SortedIds sorted,
-                               const T* dy, T* dweight) {
+__global__ void sum_rows_by_id(int64_t count, int64_t size, int64_t rows, int64_t pool,
+                               cuda::SortedIds sorted, const T* dy, T* dweight, int64_t* slots) {
   const int64_t begin = blockIdx.x;
   const uint32_t id = sorted.ids[begin];
   if (id >= rows || (begin > 0 && sorted.ids[begin - 1] == id)) return;
+  if (slots && blockIdx.y == 0 && threadIdx.x == 0 && threadIdx.y == 0) slots[begin] = id;
   const int64_t end = end_of_run(count, sorted.ids, begin);
   __shared__ float sums[kRunLanes][kRunColumns * pack];
   const int64_t column = (static_cast<int64_t>(blockIdx.y) * kRunColumns + threadIdx.x) * pack;
@@ -51,7 +73,8 @@ __global__ void sum_rows_by_id(int64_t count, int64_t size, int64_t rows, cuda::
   if (column < size) {
 #pragma unroll 4
     for (int64_t k = begin + threadIdx.y; k < end; k += kRunLanes) {
-      const auto values = cuda::load_floats<pack>(dy, sorted.positions[k] * size + column);
+      const int64_t place = cuda::quotient(sorted.positions[k], pool);
+      const auto values = cuda::load_floats<pack>(dy, place * size + column);
 #pragma unroll
       for (int j = 0; j < pack; ++j) sum.at[j] += values.at[j];
     }
@@ -64,7 +87,7 @@ __global__ void sum_rows_by_id(int64_t count, int64_t size, int64_t rows, cuda::
 #pragma unroll
     for (int j = 0; j < pack; ++j) sum.at[j] += sums[lane][threadIdx.x * pack + j];
   }
-  cuda::store_floats<pack>(dweight, id * size + column, sum);
+  cuda::store_floats<pack>(dweight, (slots ? begin : id) * size + column, sum);
 }
 
 template <typename T, typename Id>
@@ -73,6 +96,15 @@ std::unique_ptr<Kernel> make_row_gather(const KernelContext& context) {
   const int64_t rows = weight.shape[0], size = weight.shape[1], count = y.shape.elements();
   constexpr int kWide = cuda::kPack<T>;
   const bool wide = size % kWide == 0;
+  if (context.attributes().boolean("pooled")) {
+    const int64_t pool = ids.shape[ids.shape.rank() - 1];
+    return make_kernel([=](Stream& stream) {
+      cuda::launch(wide ? sum_gathered_rows<kWide, Id, T> : sum_gathered_rows<1, Id, T>,
+                   cuda::blocks_for(count, wide ? cuda::kBlock * kWide : cuda::kBlock),
+                   cuda::kBlock, 0, cuda::stream_of(stream), count, size, rows, pool,
+                   ids.as<const Id>(), weight.as<const T>(), y.as<T>());
+    });
+  }
   return make_kernel([=](Stream& stream) {
     cuda::launch(wide ? gather_rows<kWide, Id, T> : gather_rows<1, Id, T>,
                  cuda::blocks_for(count, wide ? cuda::kBlock * kWide : cuda::kBlock), cuda::kBlock,
@@ -81,10 +113,15 @@ std::unique_ptr<Kernel> make_row_gather(const KernelContext& context) {
   });
 }
 
+// sparse: the outputs are rows and values, else the whole gradient.
 template <typename T>
-std::unique_ptr<Kernel> make_row_sums(const KernelContext& context) {
-  const Argument ids = context.inputs[0], dy = context.inputs[1], dweight = context.outputs[0];
-  const int64_t rows = dweight.shape[0], size = dweight.shape[1], count = ids.shape.elements();
+std::unique_ptr<Kernel> make_row_sums(const KernelContext& context, bool sparse) {
+  const Argument ids = context.inputs[0], dy = context.inputs[1];
+  const Argument dweight = context.outputs[sparse ? 1 : 0], slots = context.outputs[0];
+  const int64_t rows = context.attributes().integer("rows");
+  const int64_t size = dweight.shape[1], count = ids.shape.elements();
+  const bool pooled = context.attributes().boolean("pooled");
+  const int64_t pool = pooled ? ids.shape[ids.shape.rank() - 1] : 1;
   const int64_t ignored = context.attributes().integer("padding_idx");
   void* workspace = context.workspace;
   constexpr int kWide = cuda::kPack<T>;
@@ -95,10 +132,28 @@ std::unique_ptr<Kernel> make_row_sums(const KernelContext& context) {
     const cudaStream_t stream = cuda::stream_of(handle);
     const cuda::SortedIds sorted = cuda::sort_ids(stream, ids, rows, ignored, workspace);
     cuda::check(cudaMemsetAsync(dweight.data, 0, dweight.bytes(), stream), "cudaMemsetAsync");
+    if (sparse) {
+      cuda::check(cudaMemsetAsync(slots.data, 0xff, slots.bytes(), stream), "cudaMemsetAsync");
+    }
     cuda::launch(wide ? sum_rows_by_id<kWide, T> : sum_rows_by_id<1, T>, grid,
-                 dim3(kRunColumns, kRunLanes), 0, stream, count, size, rows, sorted,
-                 dy.as<const T>(), dweight.as<T>());
+                 dim3(kRunColumns, kRunLanes), 0, stream, count, size, rows, pool, sorted,
+                 dy.as<const T>(), dweight.as<T>(), sparse ? slots.as<int64_t>() : nullptr);
   });
+}
+
+void define_row_sums(KernelDef& def, bool sparse) {
+  def.dtypes = cuda::floating_types();
+  def.layouts = [](LayoutQuery& query) {
+    query.workspace(cuda::sort_workspace(query.input_var(0).shape.elements()));
+  };
+  def.create = [sparse](KernelContext& context) {
+    FLEET_CHECK(context.inputs[0].shape.elements() < INT32_MAX &&
+                    context.attributes().integer("rows") < INT32_MAX,
+                "too many ids");
+    return cuda::dispatch(context.inputs[1].dtype, [&](auto type) {
+      return make_row_sums<decltype(type)>(context, sparse);
+    });
+  };
 }
 
 }  // namespace
@@ -114,18 +169,7 @@ FLEET_KERNEL(cuda, embedding) {
   };
 }
 
-FLEET_KERNEL(cuda, embedding_grad) {
-  def.dtypes = cuda::floating_types();
-  def.layouts = [](LayoutQuery& query) {
-    query.workspace(cuda::sort_workspace(query.input_var(0).shape.elements()));
-  };
-  def.create = [](KernelContext& context) {
-    FLEET_CHECK(
-        context.inputs[0].shape.elements() < INT32_MAX && context.outputs[0].shape[0] < INT32_MAX,
-        "too many ids");
-    return cuda::dispatch(context.outputs[0].dtype,
-                          [&](auto type) { return make_row_sums<decltype(type)>(context); });
-  };
-}
+FLEET_KERNEL(cuda, embedding_grad) { define_row_sums(def, /*sparse=*/false); }
+FLEET_KERNEL(cuda, embedding_grad_rows) { define_row_sums(def, /*sparse=*/true); }
 
 }  // namespace fleet

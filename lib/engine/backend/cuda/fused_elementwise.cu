@@ -23,7 +23,7 @@ struct Input {
   const void* data;
   Kind kind;
   bool spreads;
-  int64_t middle, inner, valid;  // for a broadcast input, see cuda::BroadcastLoop
+  cuda::BroadcastLoop loop;  // for a broadcast input
 };
 struct Output {
   void* data;
@@ -56,8 +56,8 @@ __device__ Values read_as(const Input& x, int64_t begin, int live, bool wide) {
       values.at[i] = cuda::to_float(data[begin + i]);
       continue;
     }
-    const int64_t m = cuda::remainder_of(cuda::quotient(begin + i, x.inner), x.middle);
-    values.at[i] = m < x.valid ? cuda::to_float(data[m]) : 0;
+    const int64_t m = x.loop.of(begin + i);
+    values.at[i] = m < 0 ? 0 : cuda::to_float(data[m]);
   }
   return values;
 }
@@ -181,18 +181,12 @@ Code code_of(const KernelContext& context, const ElementProgram& program) {
     code.input[i] = {.data = x.data,
                      .kind = kind_of(x.dtype),
                      .spreads = x.shape != first.shape,
-                     .middle = 1,
-                     .inner = 1,
-                     .valid = 1};
+                     .loop = {1, 1, 1, 1}};
     if (!code.input[i].spreads) {
       code.aligned = code.aligned && cuda::is_aligned(x.data);
       continue;
     }
-    const cuda::BroadcastLoop loop =
-        *cuda::broadcast_over(first.shape, first.layout, x.shape, axes[i]);
-    code.input[i].middle = loop.middle;
-    code.input[i].inner = loop.inner;
-    code.input[i].valid = loop.valid;
+    code.input[i].loop = *cuda::broadcast_over(first.shape, first.layout, x.shape, axes[i]);
   }
   for (size_t o = 0; o < context.outputs.size(); ++o) {
     const Argument& y = context.outputs[o];

@@ -8,6 +8,7 @@
 
 #include "backend/cuda/channels.h"
 #include "backend/cuda/device.h"
+#include "backend/cuda/gelu_epilogue.h"
 #include "base/error.h"
 #include "base/mutex.h"
 
@@ -92,7 +93,27 @@ MatrixLayout matrix(const Product& p, DType dtype, int64_t height, int64_t width
   return layout;
 }
 
-Description describe(const Product& p, bool tensor_op_math, void* bias) {
+bool is_gelu(const Product& p) {
+  return p.epilogue == Product::kGelu || p.epilogue == Product::kGeluGradient;
+}
+
+cublasLtEpilogue_t epilogue_of(const Product& p, bool bias) {
+  switch (p.epilogue) {
+    case Product::kNone:
+      break;
+    case Product::kAddBias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case Product::kSumA:
+      return CUBLASLT_EPILOGUE_BGRADB;
+    case Product::kGelu:
+      return bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    case Product::kGeluGradient:
+      return CUBLASLT_EPILOGUE_DGELU;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+Description describe(const Product& p, bool tensor_op_math, const ProductArguments& arguments) {
   const bool fast = p.dtype == DType::kFloat32 && tensor_op_math;
   cublasLtMatmulDesc_t made = nullptr;
   check_gemm(cublasLtMatmulDescCreate(
@@ -102,10 +123,15 @@ Description describe(const Product& p, bool tensor_op_math, void* bias) {
   set(description, CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(description, CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (p.epilogue == Product::kNone) return description;
-  set(description, CUBLASLT_MATMUL_DESC_EPILOGUE,
-      p.epilogue == Product::kAddBias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_BGRADB);
-  set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-  set(description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(type_of(p.dtype)));
+  set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p, arguments.bias != nullptr));
+  if (arguments.bias) {
+    set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, arguments.bias);
+    set(description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(type_of(p.dtype)));
+  }
+  if (is_gelu(p)) {
+    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, arguments.before);
+    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.columns);
+  }
   return description;
 }
 
@@ -116,7 +142,7 @@ class ProductKernel : public Kernel {
         arguments_(arguments),
         text_(p.text()),
         has_epilogue_(p.epilogue != Product::kNone),
-        description_(describe(p, device.cuda_options().tensor_op_math, arguments.bias)),
+        description_(describe(p, device.cuda_options().tensor_op_math, arguments)),
         adds_(p.adds),
         a_(p.transpose_a ? matrix(p, p.dtype, p.depth, p.rows, p.a_stride)
                          : matrix(p, p.dtype, p.rows, p.depth, p.a_stride)),
@@ -170,6 +196,39 @@ class ProductKernel : public Kernel {
   size_t workspace_bytes_ = 0;
 };
 
+// Whether cuBLASLt may compute the epilogue: gelu needs rows of whole 16 bytes, and a bias of the
+// product's type.
+bool fits_epilogue(const Product& p, const ProductArguments& arguments) {
+  if (!is_gelu(p)) return true;
+  return p.columns % 8 == 0 && (!arguments.bias || arguments.bias_type == p.dtype);
+}
+
+// Runs the product, then gelu or its gradient.
+std::unique_ptr<Kernel> with_own_gelu(Device& device, const Product& p,
+                                      ProductArguments arguments) {
+  const bool forward = p.epilogue == Product::kGelu;
+  const ChannelRows image{
+      .dtype = p.dtype, .rows = p.rows, .channels = p.columns, .stored = p.columns};
+  Product plain = p;
+  plain.epilogue = Product::kNone;
+  ProductArguments products = arguments;
+  if (forward) products.d = arguments.before;
+  products.bias = products.before = nullptr;
+  const std::shared_ptr<Kernel> product = make_product(device, plain, products);
+  return make_kernel([=, dtype = p.dtype, count = p.rows * p.columns](Stream& stream) {
+    product->run(stream);
+    const cudaStream_t handle = stream_of(stream);
+    if (!forward) {
+      gelu_gradient_after(count, dtype, arguments.before, arguments.d, handle);
+      return;
+    }
+    if (arguments.bias) {
+      add_bias(image, arguments.before, arguments.bias, arguments.bias_type, handle);
+    }
+    gelu_after(count, dtype, arguments.before, arguments.d, handle);
+  });
+}
+
 // Runs the product first, then its epilogue.
 std::unique_ptr<Kernel> with_own_epilogue(std::shared_ptr<Kernel> plain, const Product& p,
                                           const ProductArguments& arguments) {
@@ -207,9 +266,13 @@ std::unique_ptr<Kernel> make_product(Device& device, const Product& product,
               "sums of a matrix that is not transposed");
   FLEET_CHECK(product.epilogue == Product::kNone || (!product.adds && !product.result),
               "an epilogue of a product that is added or of another type");
-  CudaDevice& cuda = cuda_device(device);
-  auto kernel = std::make_unique<ProductKernel>(cuda, product, arguments);
-  if (kernel->choose()) return kernel;
+  FLEET_CHECK(!is_gelu(product) || (product.batch == 1 && !product.d_stride && arguments.before),
+              "gelu after a product whose rows have gaps, or without its own input");
+  if (fits_epilogue(product, arguments)) {
+    auto kernel = std::make_unique<ProductKernel>(cuda_device(device), product, arguments);
+    if (kernel->choose()) return kernel;
+  }
+  if (is_gelu(product)) return with_own_gelu(device, product, arguments);
   if (product.epilogue != Product::kNone) {
     Product plain = product;
     plain.epilogue = Product::kNone;

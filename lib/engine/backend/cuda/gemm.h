@@ -21,6 +21,9 @@ struct Product {
     kNone,
     kAddBias,  // d += bias[columns]
     kSumA,     // bias[rows] = the sums of a over depth (a transposed): the gradient of the bias
+    // gelu is the form with tanh:
+    kGelu,          // before = the product + bias[columns] (which may be absent); d = gelu(before)
+    kGeluGradient,  // d = the product * gelu'(before)
   } epilogue = kNone;
   std::optional<DType> result = {};  // the type of d, float32 or that of a; not with an epilogue
   bool adds = false;                 // d += the product; not with an epilogue
@@ -35,6 +38,9 @@ struct ProductArguments {
   const void *a = nullptr, *b = nullptr;
   void* d = nullptr;
   void* bias = nullptr;  // read or written by the epilogue, with the product's type
+  // kGelu: the bias may have another type, which takes a separate kernel.
+  DType bias_type = DType::kFloat32;
+  void* before = nullptr;  // kGelu, kGeluGradient: stored like d
   void* workspace = nullptr;
 };
 

@@ -4,10 +4,12 @@
 // function.
 #pragma once
 
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "backend/cuda/device.h"
 
@@ -49,6 +51,51 @@ __device__ T shuffle(T value, int lane) {
 }
 // One bit per lane: whether `predicate` holds. All 32 lanes must call it.
 __device__ inline unsigned ballot(bool predicate) { return __ballot_sync(0xffffffffu, predicate); }
+
+// Products of 16-bit tiles on tensor cores (compute capability 8.0 on): d[16, 8] += a[16, 16]
+// b[16, 8], spread over the warp as PTX's mma.m16n8k16 says. T: __half or __nv_bfloat16, two in a
+// register. All 32 lanes must call it.
+template <typename T>
+__device__ void multiply_tiles(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+#if __CUDA_ARCH__ >= 800
+  if constexpr (std::is_same_v<T, __half>) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},"
+        "{%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  } else {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},"
+        "{%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+#else
+  __trap();  // not chosen for such GPUs
+#endif
+}
+// Four matrices of 8 x 8 elements of 16 bits from shared memory, as PTX's ldmatrix.x4: lanes 8 m to
+// 8 m + 7 give the rows of matrix m, 16-byte aligned; to[m] of lane i has two elements of row i / 4
+// from column 2 (i % 4) on, or, transposed, of column i / 4 from that row on. All 32 lanes must
+// call it.
+template <bool transposed>
+__device__ void load_matrices(uint32_t (&to)[4], const void* row) {
+#if __CUDA_ARCH__ >= 800
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+  if constexpr (transposed) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(address)
+                 : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(address)
+                 : "memory");
+  }
+#else
+  __trap();
+#endif
+}
 
 // Atomic operations on integers, whose order does not matter.
 // *to += value, in device memory or the block's shared memory.

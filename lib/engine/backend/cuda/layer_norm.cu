@@ -43,8 +43,8 @@ FLEET_KERNEL(cuda, add_layer_norm) { define_layer_norm<true>(def); }
 FLEET_KERNEL(cuda, layer_norm_grad) {
   def.dtypes = cuda::floating_types();
   def.layouts = [](LayoutQuery& query) {
-    query.workspace(cuda::broadcast_workspace(
-        cuda::norm_columns(layer_norm_rows(query.attributes(), query.input_var(0).shape))));
+    query.workspace(cuda::norm_gradient_workspace(
+        layer_norm_rows(query.attributes(), query.input_var(0).shape)));
   };
   def.create = [](KernelContext& context) {
     const Argument x = context.inputs[0], dx = context.outputs[0];

@@ -10,6 +10,7 @@ Shape stored(const Shape& shape, int64_t block) {
 
 Layout channels_last(const Shape& shape, int64_t block) {
   const Shape padded = stored(shape, block);
+  if (padded == shape && shape[2] * shape[3] == 1) return Layout::plain(shape);
   if (padded == shape) return Layout::channels_last(shape);
   const int64_t c = padded[1], h = padded[2], w = padded[3];
   return Layout::blocked(padded, {h * w * c, block, w * c, c}, {{1, block}});

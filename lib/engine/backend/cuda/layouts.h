@@ -9,7 +9,8 @@
 namespace fleet::cuda {
 
 // NHWC for images, KRSC for weights, with the channels (axis 1) padded to a multiple of `block`;
-// the padding is zero. Without padding: Layout::channels_last.
+// the padding is zero. Without padding: Layout::channels_last, or plain for a single pixel, which
+// has the same order in both.
 Layout channels_last(const Shape& shape, int64_t block = 1);
 
 // The multiple that an image's channels are padded to before its first convolution if there are

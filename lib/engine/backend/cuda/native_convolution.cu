@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "backend/cuda/depthwise.h"
 #include "backend/cuda/native_convolution.h"
 #include "backend/cuda/types.h"
 
@@ -254,23 +255,29 @@ bool is_depthwise(const Convolution& c) {
 
 void depthwise_forward(const Convolution& c, const void* x, const void* weight, const void* bias,
                        void* y, cudaStream_t stream) {
+  if (takes_depthwise_tiles(c)) return depthwise_tiles_forward(c, x, weight, bias, y, stream);
   const auto run = c.relu ? run_depthwise<1, true> : run_depthwise<1, false>;
   run(c, x, weight, bias, nullptr, y, stream);
 }
 
 void depthwise_data_grad(const Convolution& c, const void* weight, const void* dy, const void* x,
                          void* dx, cudaStream_t stream) {
+  if (takes_depthwise_tiles(c)) return depthwise_tiles_data_grad(c, weight, dy, dx, stream);
   const auto run = c.relu ? run_depthwise<0, true> : run_depthwise<0, false>;
   run(c, dy, weight, nullptr, x, dx, stream);
 }
 
 size_t depthwise_weight_grad_workspace(const Convolution& c) {
+  if (takes_depthwise_tiles(c)) return depthwise_tiles_weight_grad_workspace(c);
   const int64_t taps = c.window.kernel[0] * c.window.kernel[1];
   return static_cast<size_t>(parts_of(c) * (taps + 1) * c.channels) * sizeof(float);
 }
 
 void depthwise_weight_grad(const Convolution& c, const void* x, const void* dy, void* dweight,
                            void* dbias, void* workspace, cudaStream_t stream) {
+  if (takes_depthwise_tiles(c)) {
+    return depthwise_tiles_weight_grad(c, x, dy, dweight, dbias, workspace, stream);
+  }
   const Geometry g = geometry_of(c);
   const int64_t parts = parts_of(c);
   float* partial = static_cast<float*>(workspace);

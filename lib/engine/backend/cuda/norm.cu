@@ -243,7 +243,9 @@ void copy(float* to, const float* from, int64_t channels, cudaStream_t stream) {
 
 // The sums of the parts, and space for two unused results per channel.
 size_t norm_workspace(const NormShape& shape) {
-  return static_cast<size_t>(norm_launch(shape).parts + 1) * 2 * shape.channels * sizeof(float);
+  const int64_t parts =
+      std::max(norm_launch(shape).parts, norm_launch(shape, small_norm_pack(shape)).parts);
+  return static_cast<size_t>(parts + 1) * 2 * shape.channels * sizeof(float);
 }
 
 int64_t norm_mask_bytes(const NormShape& shape) {
@@ -283,7 +285,11 @@ void norm_forward(const NormForward& n, cudaStream_t stream) {
                       .mean = n.is_test ? n.mean : s.saved_mean,
                       .variance = n.is_test ? n.variance : s.saved_variance,
                       .epsilon = static_cast<float>(n.epsilon)};
-    launch(n.relu ? transform<kSize, true, T> : transform<kSize, false, T>, grid, kBlock, 0, stream,
+    if (is_recomputed(n.activation)) {
+      return norm_activation_transform(n, f.mean, f.variance, stream);
+    }
+    const bool relu = n.activation == NormActivation::kRelu;
+    launch(relu ? transform<kSize, true, T> : transform<kSize, false, T>, grid, kBlock, 0, stream,
            tiling, x, z, y, n.mask, f);
   });
 }

@@ -1,14 +1,16 @@
-// Our own batch normalization: any type, followed by an addition and a relu, in two passes over
-// memory in either direction. x consists of rows of channels (NHWC, or a matrix); parameters and
-// statistics are float32. Enqueued on `stream`, may be recorded in a CUDA graph; does not allocate
-// and is bitwise reproducible.
+// Our own batch normalization: any type, followed by an addition and a relu, or by another
+// activation, in two passes over memory in either direction. x consists of rows of channels (NHWC,
+// or a matrix); parameters and statistics are float32. Enqueued on `stream`, may be recorded in a
+// CUDA graph; does not allocate and is bitwise reproducible.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
+#include "backend/cuda/layouts.h"
 #include "exec/kernel.h"
 #include "tensor/dtype.h"
 #include "tensor/layout.h"
@@ -21,6 +23,14 @@ struct NormShape {
   int64_t rows = 0, channels = 0;
 };
 
+// relu leaves a mask for the gradient; the input of those after it is computed again.
+enum class NormActivation { kNone, kRelu, kRelu6, kSilu, kHardSwish };
+// Of the operations' attribute "activation".
+NormActivation norm_activation(const std::string& name);
+constexpr bool is_recomputed(NormActivation activation) {
+  return activation > NormActivation::kRelu;
+}
+
 // Bytes of the workspace, for either direction.
 size_t norm_workspace(const NormShape& shape);
 // Bytes of the mask: the elements that the relu passed.
@@ -31,17 +41,18 @@ struct NormForward {
   NormShape shape;
   const void* x = nullptr;
   const float *scale = nullptr, *bias = nullptr, *mean = nullptr, *variance = nullptr;
-  const void* z = nullptr;  // added before the relu; may equal y
+  const void* z = nullptr;  // added before the activation; may equal y
   void* y = nullptr;
   // Running statistics; may equal mean and variance.
   float *mean_out = nullptr, *variance_out = nullptr;
   float *saved_mean = nullptr, *saved_variance = nullptr;
   uint8_t* mask = nullptr;
-  bool relu = false, is_test = false;
+  NormActivation activation = NormActivation::kNone;
+  bool is_test = false;
   double epsilon = 0, momentum = 0;
   void* workspace = nullptr;
 };
-// y = scale (x - mean) / sqrt(variance + epsilon) + bias [+ z] [relu]
+// y = activation(scale (x - mean) / sqrt(variance + epsilon) + bias [+ z])
 void norm_forward(const NormForward& norm, cudaStream_t stream);
 
 inline constexpr int kMaxNormGradients = 8;
@@ -50,7 +61,9 @@ struct NormBackward {
   NormShape shape;
   const void* x = nullptr;
   const float *scale = nullptr, *mean = nullptr,
-              *variance = nullptr;  // from the normalization of x
+              *variance = nullptr;                    // from the normalization of x
+  const float* bias = nullptr;                        // of a recomputed activation
+  NormActivation activation = NormActivation::kNone;  // only recomputed ones are given
   const uint8_t* mask = nullptr;
   const void* dy[kMaxNormGradients] = {};  // their sum is the gradient of y
   int gradients = 0;
@@ -64,6 +77,11 @@ struct NormBackward {
   void* workspace = nullptr;
 };
 void norm_backward(const NormBackward& norm, cudaStream_t stream);
+// The parts for a recomputed activation, which has no z, mask and dz (norm_activation.cu): y from x
+// with these statistics, and norm_backward().
+void norm_activation_transform(const NormForward& norm, const float* mean, const float* variance,
+                               cudaStream_t stream);
+void norm_activation_backward(const NormBackward& norm, cudaStream_t stream);
 // Takes the inputs from `first` on as dy. kUnsupported if they are too many.
 void take_gradients(const KernelContext& context, size_t first, NormBackward* norm);
 // Only the last part: dx from dz, the single gradient (after the relu if there is a mask), and from
@@ -75,7 +93,7 @@ inline NormShape norm_shape(const Shape& x, DType dtype) {
 }
 
 inline Layout rows_of_channels(const Shape& x) {
-  return x.rank() == 2 ? Layout::plain(x) : Layout::channels_last(x);
+  return x.rank() == 2 ? Layout::plain(x) : channels_last(x);
 }
 
 inline Layout norm_mask_layout(const NormShape& shape) {

@@ -124,8 +124,8 @@ struct NormLaunch {
   int64_t parts;
 };
 
-inline NormLaunch norm_launch(const NormShape& shape) {
-  const int64_t packs = shape.channels / norm_pack(shape);
+inline NormLaunch norm_launch(const NormShape& shape, int64_t pack) {
+  const int64_t packs = shape.channels / pack;
   int columns = 1;
   while (columns < kMaxColumns && columns < packs) columns *= 2;
   const int64_t tiles = ceil_div(packs, columns), lanes = kBlock / columns;
@@ -138,6 +138,17 @@ inline NormLaunch norm_launch(const NormShape& shape) {
           parts};
 }
 
+inline NormLaunch norm_launch(const NormShape& shape) {
+  return norm_launch(shape, norm_pack(shape));
+}
+
+// Of kernels that keep many values of a channel: with packs of 8 they would need more registers
+// than kResident blocks leave.
+inline constexpr int kSmallPack = 4;
+inline int64_t small_norm_pack(const NormShape& shape) {
+  return shape.channels % kSmallPack == 0 ? kSmallPack : 1;
+}
+
 // Calls body(T(), pack) with the pack as a constant.
 template <typename Body>
 void dispatch_norm(const NormShape& shape, Body body) {
@@ -147,6 +158,17 @@ void dispatch_norm(const NormShape& shape, Body body) {
       body(type, std::integral_constant<int, 1>());
     } else {
       body(type, std::integral_constant<int, kPack<T>>());
+    }
+  });
+}
+
+template <typename Body>
+void dispatch_small_norm(const NormShape& shape, Body body) {
+  dispatch(shape.dtype, [&](auto type) {
+    if (small_norm_pack(shape) == 1) {
+      body(type, std::integral_constant<int, 1>());
+    } else {
+      body(type, std::integral_constant<int, kSmallPack>());
     }
   });
 }

@@ -25,33 +25,48 @@ void trust_layouts(LayoutQuery& query) {
   query.workspace(static_cast<size_t>(sums) * sizeof(TrustSums));
 }
 
+template <typename P>
+__device__ inline float load_value(const void* memory, int64_t at) {
+  return to_float(static_cast<const P*>(memory)[at]);
+}
+// value: as of store_rounded().
+template <typename P, int count>
+__device__ inline void store_value(const UpdatedTensor<count>& tensor, int64_t at, float x,
+                                   const int64_t* step, int value) {
+  void* memory = value == 0 ? tensor.parameter : tensor.states[value - 1];
+  store_rounded<1, P>(memory, at, {{x}}, tensor.key, step, value);
+}
+
 // One element. s: the numbers of the states.
-template <typename Constants, int count, size_t... s>
+template <typename P, typename Constants, int count, size_t... s>
 __device__ inline void measure_element(const UpdatedTensor<count>& tensor, int64_t at,
-                                       float gradient, const Constants& constants, TrustSums& sums,
+                                       float gradient, const Constants& constants,
+                                       const int64_t* step, TrustSums& sums,
                                        std::index_sequence<s...>) {
-  float states[] = {tensor.states[s][at]..., 0};  // 0: an array has at least one element
-  const TrustTerms terms = constants.measure(tensor.parameter[at], gradient, states[s]...);
+  // 0: an array has at least one element
+  float states[] = {load_value<P>(tensor.states[s], at)..., 0};
+  const float parameter = load_value<P>(tensor.parameter, at);
+  const TrustTerms terms = constants.measure(parameter, gradient, states[s]...);
   sums.first += terms.first;
   sums.second += terms.second;
-  ((tensor.states[s][at] = states[s]), ...);
+  (store_value<P>(tensor, at, states[s], step, 1 + static_cast<int>(s)), ...);
 }
 
 // Returns the new parameter.
-template <typename Constants, int count, size_t... s>
+template <typename P, typename Constants, int count, size_t... s>
 __device__ inline float update_element(const UpdatedTensor<count>& tensor, int64_t at,
                                        float gradient, const Constants& constants, float rate,
-                                       std::index_sequence<s...>) {
-  float parameter = tensor.parameter[at];
-  float states[] = {tensor.states[s][at]..., 0};
+                                       const int64_t* step, std::index_sequence<s...>) {
+  float parameter = load_value<P>(tensor.parameter, at);
+  float states[] = {load_value<P>(tensor.states[s], at)..., 0};
   constants.update(parameter, gradient, rate, states[s]...);
-  tensor.parameter[at] = parameter;
-  ((tensor.states[s][at] = states[s]), ...);
+  store_value<P>(tensor, at, parameter, step, 0);
+  (store_value<P>(tensor, at, states[s], step, 1 + static_cast<int>(s)), ...);
   return parameter;
 }
 
 // Adds up measure() of the rule's constants over a chunk.
-template <typename Rule, typename G>
+template <typename Rule, typename P, typename G>
 __global__ void measure_chunks(const Chunk* chunks, const UpdatedTensor<Rule::kStates>* tensors,
                                UpdateScalars scalars, Rule rule, TrustSums* partial) {
   if (scalars.found_inf && *scalars.found_inf != 0) return;
@@ -61,8 +76,8 @@ __global__ void measure_chunks(const Chunk* chunks, const UpdatedTensor<Rule::kS
   TrustSums sums{0, 0};
   for (int i = static_cast<int>(threadIdx.x); i < chunk.count; i += kBlock) {
     const int64_t at = chunk.begin + i;
-    measure_element(tensor, at, to_float(static_cast<const G*>(tensor.gradient)[at]), constants,
-                    sums, std::make_index_sequence<Rule::kStates>());
+    measure_element<P>(tensor, at, load_value<G>(tensor.gradient, at), constants, scalars.step,
+                       sums, std::make_index_sequence<Rule::kStates>());
   }
   const float first = block_sum<kBlock>(sums.first);
   const float second = block_sum<kBlock>(sums.second);
@@ -84,7 +99,7 @@ __global__ void sum_measures(const ChunkRange* ranges, const TrustSums* partial,
   if (threadIdx.x == 0) totals[blockIdx.x] = {first, second};
 }
 
-template <typename Rule, typename G>
+template <typename Rule, typename P, typename G>
 __global__ void update_measured(const Chunk* chunks, const UpdatedTensor<Rule::kStates>* tensors,
                                 UpdateScalars scalars, DType copy_type, Rule rule,
                                 const TrustSums* totals) {
@@ -97,10 +112,10 @@ __global__ void update_measured(const Chunk* chunks, const UpdatedTensor<Rule::k
   const float rate = skipped ? 0 : rule.rate_of(*scalars.rate, sums.first, sums.second);
   for (int i = static_cast<int>(threadIdx.x); i < chunk.count; i += kBlock) {
     const int64_t at = chunk.begin + i;
-    float parameter = tensor.parameter[at];
+    float parameter = load_value<P>(tensor.parameter, at);
     if (!skipped) {
-      parameter = update_element(tensor, at, to_float(static_cast<const G*>(tensor.gradient)[at]),
-                                 constants, rate, std::make_index_sequence<Rule::kStates>());
+      parameter = update_element<P>(tensor, at, load_value<G>(tensor.gradient, at), constants, rate,
+                                    scalars.step, std::make_index_sequence<Rule::kStates>());
     }
     if (!tensor.copy) continue;
     if (copy_type == DType::kFloat16) {
@@ -126,16 +141,18 @@ std::unique_ptr<Kernel> trust_kernel(KernelContext& context) {
   const Table<ChunkRange> range_table(context.device, ranges);
   auto* partial = static_cast<TrustSums*>(context.workspace);
   TrustSums* totals = partial + tables.chunks.size();
-  return dispatch(tables.gradient_type, [&](auto type) {
-    using G = decltype(type);
+  return dispatch_update(tables.stored, tables.gradient_type, [&](auto stored, auto gradient) {
+    using P = decltype(stored);
+    using G = decltype(gradient);
     return make_kernel([=](Stream& stream) {
       const auto blocks = blocks_for(tables.chunks.size(), 1);
-      launch(measure_chunks<Rule, G>, blocks, kBlock, 0, stream_of(stream), tables.chunks.data(),
+      launch(measure_chunks<Rule, P, G>, blocks, kBlock, 0, stream_of(stream), tables.chunks.data(),
              tables.tensors.data(), tables.scalars, rule, partial);
       launch(sum_measures, blocks_for(range_table.size(), 1), kBlock, 0, stream_of(stream),
              range_table.data(), partial, totals);
-      launch(update_measured<Rule, G>, blocks, kBlock, 0, stream_of(stream), tables.chunks.data(),
-             tables.tensors.data(), tables.scalars, tables.copy_type, rule, totals);
+      launch(update_measured<Rule, P, G>, blocks, kBlock, 0, stream_of(stream),
+             tables.chunks.data(), tables.tensors.data(), tables.scalars, tables.copy_type, rule,
+             totals);
     });
   });
 }

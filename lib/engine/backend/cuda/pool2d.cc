@@ -37,20 +37,14 @@ cuda::GlobalPooling global_of(const Pooling& pooling) {
           .channels = pooling.channels};
 }
 
-// A single pixel has the same order in both layouts. Plain allows conversion to a matrix without a
-// copy.
-Layout image_layout(const Shape& shape) {
-  return shape[2] * shape[3] == 1 ? Layout::plain(shape) : Layout::channels_last(shape);
-}
-
 }  // namespace
 
 FLEET_KERNEL(cuda, pool2d) {
   def.dtypes = cuda::kernel_types();
   def.layouts = [](LayoutQuery& query) {
     const Var &x = query.input_var(0), &y = query.output_var(0);
-    query.need(0, image_layout(x.shape));
-    query.give(0, image_layout(y.shape));
+    query.need(0, cuda::channels_last(x.shape));
+    query.give(0, cuda::channels_last(y.shape));
     const Pooling pooling = pooling_of(query.attributes(), x.shape, y.shape, x.dtype);
     query.give(1, Layout::opaque(pooling_mask_bytes(pooling), "pool2d_mask"));
   };
@@ -73,9 +67,9 @@ FLEET_KERNEL(cuda, pool2d_grad) {
   def.layouts = [](LayoutQuery& query) {
     const Shape &dy = query.input_var(1).shape, &dx = query.output_var(0).shape;
     if (query.input(0)) query.need(0, *query.input(0));  // y is not read
-    query.need(1, image_layout(dy));
+    query.need(1, cuda::channels_last(dy));
     if (query.has_input(2)) query.need(2, *query.input(2));
-    query.give(0, image_layout(dx));
+    query.give(0, cuda::channels_last(dx));
   };
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &dy = context.inputs[1], &mask = context.inputs[2], &dx = context.outputs[0];

@@ -37,8 +37,8 @@ FLEET_KERNEL(cuda, add_rms_norm) { define_rms_norm<true>(def); }
 FLEET_KERNEL(cuda, rms_norm_grad) {
   def.dtypes = cuda::floating_types();
   def.layouts = [](LayoutQuery& query) {
-    query.workspace(cuda::broadcast_workspace(
-        cuda::norm_columns(rms_norm_rows(query.input_var(0).shape, query.input_var(1).shape))));
+    query.workspace(cuda::norm_gradient_workspace(
+        rms_norm_rows(query.input_var(0).shape, query.input_var(1).shape)));
   };
   def.create = [](KernelContext& context) {
     const Argument x = context.inputs[0], dx = context.outputs[0];

@@ -1,6 +1,7 @@
 // Normalization of rows and its gradient, for layer_norm (centered) and rms_norm. For .cu files.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "backend/cuda/broadcast_loops.h"
@@ -161,6 +162,105 @@ inline BroadcastLoop norm_columns(const NormRows& extent) {
   return {.outer = extent.rows, .middle = extent.size, .inner = 1, .valid = extent.size};
 }
 
+// The gradients of x and of the parameters in one pass over memory, for short rows: a warp has a
+// row at a time, and a lane the sums of its columns in registers. packs: packs of a lane in a row.
+// partial: [block, {dscale, dbias}, column].
+template <bool centered, int pack, int packs, typename T>
+__global__ void __launch_bounds__(kBlock)
+    norm_gradients(RowNormBackward<centered, T> b, T* dx, float* partial) {
+  constexpr int kWarps = kBlock / kWarp;
+  __shared__ float shared[kWarps][kShortRow];
+  const int64_t size = b.extent.size;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  Pack<float, pack> sums[2][packs] = {};
+  for (int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + warp; row < b.extent.rows;
+       row += static_cast<int64_t>(gridDim.x) * kWarps) {
+    const int64_t at = row * size;
+    const float factor = b.factor(row), mean = b.middle(row);
+    Pack<float, pack> normed[packs], slopes[packs];
+    float slope = 0, product = 0;
+#pragma unroll
+    for (int p = 0; p < packs; ++p) {
+      const int64_t i = (p * kWarp + lane) * pack;
+      if (i >= size) continue;
+      normed[p] = load_floats<pack>(b.x, at + i);
+      slopes[p] = load_floats<pack>(b.dy, at + i);
+#pragma unroll
+      for (int k = 0; k < pack; ++k) {
+        const float n = (normed[p].at[k] - mean) * factor, dy = slopes[p].at[k];
+        const float g = dy * (b.scale ? b.scale[i + k] : 1.0f);
+        sums[0][p].at[k] += dy * n;
+        sums[1][p].at[k] += dy;
+        slope += g;
+        product += g * n;
+        normed[p].at[k] = n;
+        slopes[p].at[k] = g;
+      }
+    }
+    float mean_slope = 0;
+    if constexpr (centered) mean_slope = warp_sum(slope) / static_cast<float>(size);
+    const float mean_product = warp_sum(product) / static_cast<float>(size);
+#pragma unroll
+    for (int p = 0; p < packs; ++p) {
+      const int64_t i = (p * kWarp + lane) * pack;
+      if (i >= size) continue;
+      Pack<float, pack> values{};
+      if (b.dsum) values = load_floats<pack>(b.dsum, at + i);
+#pragma unroll
+      for (int k = 0; k < pack; ++k) {
+        values.at[k] += (slopes[p].at[k] - mean_slope - normed[p].at[k] * mean_product) * factor;
+      }
+      store_floats<pack>(dx, at + i, values);
+    }
+  }
+  for (int which = 0; which < 2; ++which) {
+    block_barrier();
+#pragma unroll
+    for (int p = 0; p < packs; ++p) {
+      const int64_t i = (p * kWarp + lane) * pack;
+      if (i >= size) continue;
+#pragma unroll
+      for (int k = 0; k < pack; ++k) shared[warp][i + k] = sums[which][p].at[k];
+    }
+    block_barrier();
+    for (int64_t i = threadIdx.x; i < size; i += kBlock) {
+      float sum = 0;
+      for (int w = 0; w < kWarps; ++w) sum += shared[w][i];
+      partial[(static_cast<int64_t>(blockIdx.x) * 2 + which) * size + i] = sum;
+    }
+  }
+}
+
+// dscale and dbias (either may be null) from the blocks' sums, in order.
+template <typename T>
+__global__ void add_norm_sums(int64_t size, int64_t blocks, const float* partial, T* dscale,
+                              T* dbias) {
+  __shared__ float shared[kBroadcastRows][kBroadcastColumns];
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kBroadcastColumns + threadIdx.x;
+  float sum = 0;
+  for (int64_t block = threadIdx.y; block < blocks && i < 2 * size; block += kBroadcastRows) {
+    sum += partial[block * 2 * size + i];
+  }
+  shared[threadIdx.y][threadIdx.x] = sum;
+  block_barrier();
+  if (threadIdx.y != 0 || i >= 2 * size) return;
+  for (int row = 1; row < kBroadcastRows; ++row) sum += shared[row][threadIdx.x];
+  T* to = i < size ? dscale : dbias;
+  if (to) to[i < size ? i : i - size] = sum;
+}
+
+inline int64_t norm_gradient_blocks(const NormRows& extent) {
+  constexpr int64_t kMostBlocks = 1056, kRowsAWarp = 4, kWarps = kBlock / kWarp;
+  return std::clamp<int64_t>(extent.rows / (kRowsAWarp * kWarps), 1, kMostBlocks);
+}
+// Bytes for launch_norm_gradient().
+inline size_t norm_gradient_workspace(const NormRows& extent) {
+  const auto one_pass =
+      static_cast<size_t>(norm_gradient_blocks(extent) * 2 * extent.size) * sizeof(float);
+  return std::max(one_pass, broadcast_workspace(norm_columns(extent)));
+}
+
 // Normalizes all rows, with the widest packs that divide one.
 template <bool centered, typename T>
 void launch_norm(cudaStream_t stream, const NormRows& extent, const T* x, const T* residual, T* sum,
@@ -177,16 +277,36 @@ void launch_norm(cudaStream_t stream, const NormRows& extent, const T* x, const 
   }
 }
 
-// Outputs that are null are not computed. partial: broadcast_workspace(norm_columns()).
+// Whether the gradients were computed in one pass: rows of at most `packs` packs a lane.
+template <int packs, bool centered, typename T>
+bool try_norm_gradients(cudaStream_t stream, const RowNormBackward<centered, T>& backward, T* dx,
+                        float* dscale, float* dbias, float* partial) {
+  constexpr int kWide = kPack<T>;
+  const int64_t size = backward.extent.size;
+  if (size % kWide != 0 || size > int64_t{packs} * kWarp * kWide) return false;
+  const int64_t blocks = norm_gradient_blocks(backward.extent);
+  launch(norm_gradients<centered, kWide, packs, T>, static_cast<unsigned>(blocks), kBlock, 0,
+         stream, backward, dx, partial);
+  launch(add_norm_sums<float>, blocks_for(2 * size, kBroadcastColumns),
+         dim3(kBroadcastColumns, kBroadcastRows), 0, stream, size, blocks, partial, dscale, dbias);
+  return true;
+}
+
+// Outputs that are null are not computed. partial: norm_gradient_workspace().
 template <bool centered, typename T>
 void launch_norm_gradient(cudaStream_t stream, const RowNormBackward<centered, T>& backward, T* dx,
                           float* dscale, float* dbias, float* partial) {
   const NormRows& extent = backward.extent;
+  constexpr int kWide = kPack<T>, kMostPacks = kShortRow / kWarp / kWide;
+  if (dx && (dscale || dbias) &&
+      (try_norm_gradients<1>(stream, backward, dx, dscale, dbias, partial) ||
+       try_norm_gradients<kMostPacks>(stream, backward, dx, dscale, dbias, partial))) {
+    return;
+  }
   const BroadcastLoop columns = norm_columns(extent);
   if (dscale) sum_broadcast(stream, columns, NormScaleGrad<centered, T>{backward}, partial, dscale);
   if (dbias) sum_broadcast(stream, columns, NormBiasGrad<T>{backward.dy}, partial, dbias);
   if (!dx) return;
-  constexpr int kWide = kPack<T>;
   if (extent.size % kWide == 0) {
     launch_rows(stream, extent.rows, extent.size,
                 NormDataGradRow<centered, kWide, T>{backward, dx});

@@ -1,9 +1,12 @@
 #include "backend/cuda/autotune_cache.h"
 
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "base/file.h"
 
@@ -56,9 +59,53 @@ TEST_F(AutotuneCacheTest, DamagedFile_IsIgnoredAndWrittenAnew) {
   }
 }
 
+TEST_F(AutotuneCacheTest, FileOfAnotherGpu_IsIgnoredAndWrittenAnew) {
+  AutotuneCache(path_, "H100, cuDNN 1").add("a", "1");
+  EXPECT_EQ(AutotuneCache(path_, "H100, cuDNN 1").find("a"), "1");
+  AutotuneCache other(path_, "H200, cuDNN 1");
+  EXPECT_FALSE(other.find("a"));
+  other.add("b", "2");
+  EXPECT_FALSE(AutotuneCache(path_, "H200, cuDNN 1").find("a"));
+  EXPECT_EQ(AutotuneCache(path_, "H200, cuDNN 1").find("b"), "2");
+}
+
+// Ranks that start together: each looks, takes the lock, looks again, and measures what is missing.
+TEST_F(AutotuneCacheTest, ProcessesThatMeasureAtOnce_AgreeOnOneChoice) {
+  constexpr int kProcesses = 4;
+  std::vector<pid_t> children;
+  for (int i = 0; i < kProcesses; ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      AutotuneCache cache(path_);
+      for (const std::string key : {"a", "b", "c"}) {
+        const UniqueFd lock = cache.lock();
+        cache.reload();
+        if (!cache.find(key)) cache.add(key, std::to_string(getpid()));
+        std::ofstream(folder_ + "/" + std::to_string(i) + key) << *cache.find(key);
+      }
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  for (const std::string key : {"a", "b", "c"}) {
+    const auto choice = AutotuneCache(path_).find(key);
+    ASSERT_TRUE(choice);
+    for (int i = 0; i < kProcesses; ++i) {
+      EXPECT_EQ(read_file(folder_ + "/" + std::to_string(i) + key), *choice);
+    }
+  }
+}
+
 TEST_F(AutotuneCacheTest, FolderThatCannotBeWritten_KeepsThemInMemory) {
   write_file_atomically(folder_ + "/file", "");
   AutotuneCache cache(folder_ + "/file/cudnn.txt");
+  EXPECT_FALSE(cache.lock());
   cache.add("a", "1");
   EXPECT_EQ(cache.find("a"), "1");
 }

@@ -161,41 +161,5 @@ TEST(ExecutorOnCuda, StepThatCannotBeRecorded_SaysHowToGoOn) {
   executor.run({.step = 4});
 }
 
-// Branches on several computing streams fork and join inside the recorded graph.
-TEST(ExecutorOnCuda, ComputeStreams_GiveTheSameBitsRecordedAndIssued) {
-  Program program;
-  const SectionId always = program.add_section("always", {});
-  const VarId x = program.feed("x", DType::kFloat32, {1000});
-  std::vector<VarId> ends;
-  for (int branch = 0; branch < 4; ++branch) {
-    VarId end = x;
-    for (int i = 0; i < 4; ++i) end = program.emit(always, "tanh", {end})[0];
-    ends.push_back(end);
-  }
-  const VarId y = program.emit(always, "sum", ends)[0];
-  const auto run = [&](int streams, bool recording) {
-    cuda::CudaDevice device{0, {}};
-    PlanOptions options{.backend = "cuda", .initial_layouts = {}};
-    options.compute_streams = streams;
-    Plan plan = plan_program(program, {y}, options);
-    EXPECT_EQ(plan.compute_streams.size(), static_cast<size_t>(streams));
-    Executor executor(std::move(plan), device, nullptr);
-    executor.set_recording(recording);
-    std::vector<std::vector<float>> all;
-    for (int step = 0; step < 4; ++step) {
-      std::vector<float> values(1000);
-      for (int i = 0; i < 1000; ++i) values[i] = static_cast<float>((i * 7 + step) % 100) / 50 - 1;
-      executor.feed(x, values);
-      executor.run({.step = step});
-      all.push_back(executor.values<float>(y));
-    }
-    return all;
-  };
-  const auto expected = run(1, false);
-  EXPECT_NE(expected[0], expected[1]);
-  EXPECT_EQ(run(3, false), expected);
-  EXPECT_EQ(run(3, true), expected);
-}
-
 }  // namespace
 }  // namespace fleet

@@ -1,16 +1,24 @@
 // In place of cuBLASLt: products by loops.
 #include "backend/cuda/channels.h"
+#include "backend/cuda/gelu_epilogue.h"
 #include "backend/cuda/gemm.h"
 #include "backend/cuda/types.h"
 
 namespace fleet::cuda {
 namespace {
 
+double bias_at(const ProductArguments& arguments, int64_t j) {
+  return dispatch(arguments.bias_type, [&](auto type) -> double {
+    return to_float(static_cast<const decltype(type)*>(arguments.bias)[j]);
+  });
+}
+
 template <typename T, typename Result>
 void multiply(const Product& p, const ProductArguments& arguments) {
   const T *a = static_cast<const T*>(arguments.a), *b = static_cast<const T*>(arguments.b);
   T* bias = static_cast<T*>(arguments.bias);
-  Result* d = static_cast<Result*>(arguments.d);
+  const bool gelu = p.epilogue == Product::kGelu;
+  Result* d = static_cast<Result*>(gelu ? arguments.before : arguments.d);
   const auto stride = [](int64_t given, int64_t width) { return given > 0 ? given : width; };
   const int64_t a_stride = stride(p.a_stride, p.transpose_a ? p.rows : p.depth);
   const int64_t d_stride = stride(p.d_stride, p.columns);
@@ -27,6 +35,7 @@ void multiply(const Product& p, const ProductArguments& arguments) {
       for (int64_t j = 0; j < p.columns; ++j) {
         Result& to = d[(n * p.rows + i) * d_stride + j];
         double sum = p.epilogue == Product::kAddBias ? to_float(bias[j]) : 0;
+        if (gelu && bias) sum = bias_at(arguments, j);
         if (p.adds) sum += to_float(to);
         for (int64_t k = 0; k < p.depth; ++k) sum += a_at(n, i, k) * b_at(n, k, j);
         to = from_float<Result>(static_cast<float>(sum));
@@ -56,6 +65,12 @@ std::unique_ptr<Kernel> make_product(Device&, const Product& product,
         });
       });
     });
+    const int64_t count = product.rows * product.columns;
+    if (product.epilogue == Product::kGelu) {
+      gelu_after(count, product.dtype, arguments.before, arguments.d, stream_of(stream));
+    } else if (product.epilogue == Product::kGeluGradient) {
+      gelu_gradient_after(count, product.dtype, arguments.before, arguments.d, stream_of(stream));
+    }
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "backend/cuda/depthwise.h"
 #include "backend/cuda/pooling.h"
 #include "tensor/float16.h"
 
@@ -134,8 +135,42 @@ std::vector<Convolution> depthwise_cases() {
   return all;
 }
 
+// Those that have kernels with tiles in registers, also at edges: odd sizes, more padding than
+// needed, channels that do not fill a block.
+std::vector<Convolution> tile_cases() {
+  std::vector<Convolution> all;
+  for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    for (const int64_t kernel : {3, 5, 7}) {
+      for (const int64_t stride : {1, 2}) {
+        for (const int64_t padding : {int64_t{0}, kernel / 2, kernel - 1}) {
+          Convolution c = convolution(dtype, 18, 18, 18, 18, kernel, stride, 1);
+          c.in[0] = 17;
+          c.in[1] = 10;
+          c.window.paddings[0] = padding;
+          c.window.paddings[1] = padding / 2;
+          for (int d = 0; d < 2; ++d) c.out[d] = windows(c.window, d, c.in[d]);
+          all.push_back(c);
+        }
+      }
+    }
+  }
+  return all;
+}
+
+TEST(OwnConvolution, TileCases_TakeTiles) {
+  for (const Convolution& c : tile_cases()) EXPECT_TRUE(takes_depthwise_tiles(c));
+  Convolution odd = convolution(DType::kFloat32, 5, 5, 5, 5, 3, 1, 1);
+  EXPECT_FALSE(takes_depthwise_tiles(odd));
+}
+
+std::vector<Convolution> depthwise_and_tile_cases() {
+  std::vector<Convolution> all = depthwise_cases();
+  for (const Convolution& c : tile_cases()) all.push_back(c);
+  return all;
+}
+
 TEST(OwnConvolution, DepthwiseForward_MatchesTheFormula) {
-  for (const Convolution& convolution : depthwise_cases()) {
+  for (const Convolution& convolution : depthwise_and_tile_cases()) {
     Case t(convolution);
     ASSERT_TRUE(is_depthwise(t.c));
     t.fill_x();
@@ -154,7 +189,7 @@ TEST(OwnConvolution, DepthwiseForward_MatchesTheFormula) {
 }
 
 TEST(OwnConvolution, DepthwiseDataGradient_MatchesTheFormula) {
-  for (const Convolution& convolution : depthwise_cases()) {
+  for (const Convolution& convolution : depthwise_and_tile_cases()) {
     Case t(convolution);
     t.fill_y();
     t.fill_weight();
@@ -166,7 +201,7 @@ TEST(OwnConvolution, DepthwiseDataGradient_MatchesTheFormula) {
 }
 
 TEST(OwnConvolution, DepthwiseWeightGradient_MatchesTheFormula) {
-  for (const Convolution& convolution : depthwise_cases()) {
+  for (const Convolution& convolution : depthwise_and_tile_cases()) {
     Case t(convolution);
     t.fill_x();
     t.fill_y();

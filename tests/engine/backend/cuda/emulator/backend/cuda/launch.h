@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -72,6 +73,51 @@ inline unsigned ballot(bool predicate) {
   unsigned bits = 0;
   for (int lane = 0; lane < kWarp; ++lane) bits |= static_cast<unsigned>(lanes[lane]) << lane;
   return bits;
+}
+
+// The same values at the same lanes as the instructions.
+template <typename T>
+float tile_element(uint32_t pair, int half) {
+  return static_cast<float>(std::bit_cast<T>(static_cast<uint16_t>(pair >> 16 * half)));
+}
+template <typename T>
+void multiply_tiles(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  uint32_t all_a[4][kWarp], all_b[2][kWarp];
+  const auto gather = [](uint32_t low, uint32_t high, uint32_t* lows, uint32_t* highs) {
+    const uint64_t* lanes = emulator::exchange(low | static_cast<uint64_t>(high) << 32);
+    for (int i = 0; i < kWarp; ++i) {
+      lows[i] = static_cast<uint32_t>(lanes[i]);
+      highs[i] = static_cast<uint32_t>(lanes[i] >> 32);
+    }
+  };
+  gather(a[0], a[1], all_a[0], all_a[1]);
+  gather(a[2], a[3], all_a[2], all_a[3]);
+  gather(b0, b1, all_b[0], all_b[1]);
+  const int group = emulator::lane() / 4, place = emulator::lane() % 4;
+  for (int i = 0; i < 4; ++i) {
+    const int row = group + i / 2 * 8, column = 2 * place + i % 2;
+    for (int k = 0; k < 16; ++k) {
+      const int from = k % 8 / 2, high = k / 8;
+      d[i] += tile_element<T>(all_a[row / 8 + 2 * high][row % 8 * 4 + from], k % 2) *
+              tile_element<T>(all_b[high][column * 4 + from], k % 2);
+    }
+  }
+}
+template <bool transposed>
+void load_matrices(uint32_t (&to)[4], const void* row) {
+  if (reinterpret_cast<uintptr_t>(row) % 16 != 0) {
+    throw Error(ErrorCode::kInternal, "a row of a matrix is not aligned", "the emulated GPU");
+  }
+  const uint64_t* lanes = emulator::exchange(reinterpret_cast<uintptr_t>(row));
+  const int group = emulator::lane() / 4, place = emulator::lane() % 4;
+  for (int m = 0; m < 4; ++m) {
+    uint16_t pair[2];
+    for (int e = 0; e < 2; ++e) {
+      const int r = transposed ? 2 * place + e : group, c = transposed ? group : 2 * place + e;
+      pair[e] = reinterpret_cast<const uint16_t*>(lanes[8 * m + r])[c];
+    }
+    std::memcpy(&to[m], pair, sizeof pair);
+  }
 }
 
 inline void atomic_add(uint32_t* to, uint32_t value) { *to += value; }
