@@ -8,7 +8,6 @@
 
 #include "base/config.h"
 #include "base/registry.h"
-#include "exec/compute_rates.h"
 #include "tensor/device.h"
 #include "tensor/dtype.h"
 
@@ -30,8 +29,6 @@ struct BackendDef {
   bool uses_host_memory = false;
   // They compute on the host's cores, so the number of cores decides their speed.
   bool uses_host_cores = false;
-  // A typical device's. cores: those of the host that it may use.
-  ComputeRates (*rates)(int cores) = [](int) { return ComputeRates(); };
   // By boolean option of a model, such as "winograd": the line to log for a job that sets it to
   // false, if that has no effect on this backend, or another one than the name says.
   std::map<std::string, std::string> false_notes = {};

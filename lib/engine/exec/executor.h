@@ -1,4 +1,5 @@
-// The Executor runs a Plan on a device. A step neither allocates memory nor looks names up.
+// The Executor runs a Plan, or one of several, on a device. A step neither allocates memory nor
+// looks names up.
 #pragma once
 
 #include <cstddef>
@@ -58,12 +59,18 @@ class CollectivePurposes;
 class TraceRecorder;
 
 // Not thread-safe: use it from one thread.
+//
+// Of several Plans (exec/shared_places.h) one is selected: run() runs it, and argument(), feed()
+// and all that read or write values go by its shapes. A VarId belongs to the first
+// Plan's Program everywhere; it stands for the selected Plan's variable of the same name.
 class Executor {
  public:
   // communicators: indexed by GroupId, the value of a collective's attribute "communicator"
   // (CommunicatorSet::all()); null for a group of one rank. They must outlive the executor.
   // kInternal if a collective's group has no communicator or one of another size.
   Executor(Plan plan, Device& device, std::vector<Communicator*> communicators);
+  // plans: after share_places(). The first is selected.
+  Executor(std::vector<Plan> plans, Device& device, std::vector<Communicator*> communicators);
   // For a Program with at most one group: its communicator, or null.
   Executor(Plan plan, Device& device, Communicator* communicator)
       : Executor(std::move(plan), device,
@@ -71,10 +78,14 @@ class Executor {
                               : std::vector<Communicator*>{}) {}
   ~Executor();
 
-  const Plan& plan() const { return plan_; }
-  const Program& program() const { return plan_.program; }
-  // Sets every parameter and state of this rank to its initial value, drawn by (seed, name):
-  // identical on every rank.
+  const Plan& plan() const { return plan(0); }  // the first
+  const Plan& plan(int i) const;
+  const Program& program() const { return plan().program; }
+  // Selects the Plan for all later calls, 0 <= i < the number of Plans.
+  void select(int i);
+  int selected() const { return selected_; }
+  // Sets every parameter and state of this rank to its initial value, drawn by (seed, name) in
+  // float32 and rounded to the variable's type: identical on every rank.
   void initialize(uint64_t seed);
   // Copies a whole feed in, in plain layout. `data` must stay valid until the step that uses it has
   // been synchronized. kInternal, here and below, if its size is not the variable's.
@@ -93,7 +104,7 @@ class Executor {
   void write(VarId var, ConstHostBytes data);
   template <typename T>
   std::vector<T> values(VarId var) {
-    std::vector<T> all(program().var(var).shape.elements());
+    std::vector<T> all(argument(var).shape.elements());
     read(var, all);
     return all;
   }
@@ -103,7 +114,7 @@ class Executor {
   // The values in memory order, where the host can read them directly after synchronize(); empty if
   // the device keeps them in its own memory.
   std::span<const std::byte> on_host(VarId var) const;
-  // Memory and layout of a variable, as kernels see it.
+  // Memory, layout and shape of a variable, as the selected Plan's kernels see it.
   Argument argument(VarId var) const;
 
   // If off, steps are issued operation by operation even if the device could record them and launch
@@ -116,10 +127,10 @@ class Executor {
   // Checks the floating outputs of each operation on the host. run() throws kUsage naming the first
   // operation that produced a non-finite value. Slow; for debugging.
   void set_checking(bool on) { checking_ = on; }
-  // Measures each operation on the host's clock and waits for it, so that none overlaps another;
-  // those of a region keep their share of the cores. For profiling only: slows devices down.
+  // Measures each operation on the host's clock and waits for it, so that none overlaps another.
+  // For profiling only: slows devices down.
   void set_profiling(bool on);
-  // For each operation of the plan, the seconds per run while profiling. Refreshes and syncs do not
+  // For each operation of plan(), the seconds per run while profiling. Refreshes and syncs do not
   // count as runs: their time is added to steps and evaluations.
   std::vector<double> profiled_seconds() const;
   // Records when each operation runs, without waiting for it, until called with null. On a device
@@ -130,42 +141,44 @@ class Executor {
   std::string profile() const;
 
  private:
-  struct PreparedOp;  // one operation, ready to run
-  struct Schedule;    // the operations of one combination of sections
+  struct PreparedOp;    // one operation, ready to run
+  struct Schedule;      // the operations of one combination of sections
+  struct PreparedPlan;  // a Plan, its operations and schedules
+  PreparedPlan& current() const { return *plans_[static_cast<size_t>(selected_)]; }
+  void allocate();
+  void make_streams();
+  void prepare(PreparedPlan& prepared);
   Schedule& schedule_for(const StepInfo& info);
   std::unique_ptr<Schedule> make_schedule();
-  void make_parts(Schedule& schedule) const;
-  std::string stream_name(int i) const;
   void issue(Schedule& schedule, const StepInfo& info);
-  void issue_part(Schedule& schedule, size_t begin, size_t end, const StepInfo& info);
-  void start(PreparedOp& step, Stream& stream);
-  // Runs body with the cores that the operation has in its region.
-  void in_share(const PlannedOp& planned, const std::function<void()>& body);
+  struct Item;  // an operation of a Schedule
+  void issue_one(const Item& item, const StepInfo& info);
   void record(Schedule& schedule, const StepInfo& info);
   void run_profiled(PreparedOp& step, Stream& stream);
   void run_traced(PreparedOp& step, Stream& stream, const StepInfo& info);
   void add_device_times();
   void check_outputs(const PreparedOp& step, const StepInfo& info);
-  void prepare_op(const PlannedOp& planned, CollectivePurposes* purposes);
+  std::unique_ptr<PreparedOp> prepare_op(const PreparedPlan& prepared, const PlannedOp& planned,
+                                         CollectivePurposes* purposes) const;
   Communicator* communicator_of(const Op& op) const;
   Communicator* communicator_of(GroupId group) const;
   void* address(const PlannedVar& planned) const;
+  // A variable of that Plan's own Program.
+  Argument own_argument(const PreparedPlan& prepared, VarId own) const;
+  const PlannedVar& planned(VarId var) const;  // the selected Plan's
   // kInternal naming the variable and both sizes if they differ.
   void check_size(VarId var, const char* call, size_t given, size_t needed) const;
 
-  Plan plan_;
   Device& device_;
   std::vector<Communicator*> communicators_;
   Buffer persistent_, arena_, host_;
   std::vector<Buffer> buckets_;     // by group
   std::vector<Buffer> workspaces_;  // by stream
   std::vector<std::unique_ptr<Stream>> streams_;
-  std::vector<Stream*> compute_streams_;      // the ones that compute; the first is [0]
-  CoreSharing* const sharing_;                // the device, if its streams share cores
   std::unique_ptr<Event> begin_;              // starts a schedule, for the other streams
   std::vector<std::unique_ptr<Event>> ends_;  // one per stream
-  std::vector<std::unique_ptr<PreparedOp>> prepared_ops_;
-  std::map<std::vector<bool>, std::unique_ptr<Schedule>> schedules_;
+  std::vector<std::unique_ptr<PreparedPlan>> plans_;
+  int selected_ = 0;
   std::vector<bool> active_;  // sections of the current step
   bool stale_ = true;         // the host wrote parameters since the last run
   bool recording_ = true, recording_paused_ = false, checking_ = false, profiling_ = false;

@@ -5,6 +5,7 @@
 #include "exec/assignment.h"
 #include "exec/stream_order.h"
 #include "ops/offload.h"
+#include "ops/permutation.h"
 
 namespace fleet {
 namespace {
@@ -25,6 +26,27 @@ void add_uses(std::vector<Uses>& all, const Uses& more) {
     return;
   }
   all.push_back(more);
+}
+
+// Whether output 0 has the memory order of input 0, whose axes it has in another order.
+bool keeps_order(const PlannedOp& planned) {
+  if (!planned.op.def->find_trait<Permutation>()) return false;
+  const Layout &from = planned.input_layouts[0], &to = planned.output_layouts[0];
+  if (from.is_opaque() || to.is_opaque() || !from.inner().empty() || !to.inner().empty()) {
+    return false;
+  }
+  const std::vector<int64_t>& perm = planned.op.attributes.integers("perm");
+  for (size_t d = 0; d < perm.size(); ++d) {
+    if (to.padded()[static_cast<int>(d)] == 1) continue;
+    if (to.strides()[d] != from.strides()[static_cast<size_t>(perm[d])]) return false;
+  }
+  return true;
+}
+
+// The inputs whose memory outputs may take over: {input, output}.
+std::vector<std::pair<int, int>> inplace_of(const PlannedOp& planned) {
+  if (keeps_order(planned)) return {{0, 0}};
+  return planned.op.def->inplace;
 }
 
 // Memory that is live within a step: for a chain of variables, or for variables each of which takes
@@ -156,10 +178,10 @@ class ArenaAssignment {
 
   void make_pieces() {
     for (size_t i = 0; i < plan_.ops.size(); ++i) {
-      const Op& op = plan_.ops[i].op;
-      for (VarId id : op.outputs) {
+      const PlannedOp& planned = plan_.ops[i];
+      for (VarId id : planned.op.outputs) {
         if (!in_arena(id) || piece_of_.contains(id) || chained_.contains(id)) continue;
-        if (join_inplace(op, id, static_cast<int>(i))) continue;
+        if (join_inplace(planned, id, static_cast<int>(i))) continue;
         piece_of_[id] = pieces_.size();
         pieces_.push_back({uses_[id], aligned(plan_.vars[id].bytes), 0, {{id, 0}}});
       }
@@ -168,8 +190,9 @@ class ArenaAssignment {
 
   // The output takes over an input's memory if the operation allows it and every other use of the
   // input has ended by then.
-  bool join_inplace(const Op& op, VarId output, int at) {
-    for (const auto& [in, out] : op.def->inplace) {
+  bool join_inplace(const PlannedOp& planned, VarId output, int at) {
+    const Op& op = planned.op;
+    for (const auto& [in, out] : inplace_of(planned)) {
       if (out >= static_cast<int>(op.outputs.size()) || op.outputs[out] != output) continue;
       const VarId input = in < static_cast<int>(op.inputs.size()) ? op.inputs[in] : kNoVar;
       if (!in_arena(input) || !piece_of_.contains(input)) continue;

@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "exec/assignment.h"
-#include "exec/stream_order.h"
 #include "ops/collective.h"
 
 namespace fleet {
@@ -60,14 +59,8 @@ Plan plan_program(Program program, const std::vector<VarId>& keep, const PlanOpt
   move_evaluation_to_end(plan.program);
   assign_layouts(plan, options);
   drop_remote_ops(plan);
-  if (options.compute_streams > 1) return assign_streams(plan, keep, options);
   assign_memory(plan, keep);
-  plan.one_stream_bytes = plan.memory().total();
   return plan;
-}
-
-bool Plan::computes(int stream) const {
-  return std::binary_search(compute_streams.begin(), compute_streams.end(), stream);
 }
 
 std::vector<ScheduledOp> Plan::schedule(const std::vector<bool>& active) const {
@@ -76,7 +69,6 @@ std::vector<ScheduledOp> Plan::schedule(const std::vector<bool>& active) const {
   };
   std::map<VarId, Touch> touched;
   std::map<int, int> last_collective;  // stream -> operation; the last collective's only
-  RegionJoins joins(*this);
   std::vector<ScheduledOp> all;
   for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
     const Op& op = ops[i].op;
@@ -90,7 +82,6 @@ std::vector<ScheduledOp> Plan::schedule(const std::vector<bool>& active) const {
     };
     for (VarId id : op.reads()) after(touched[id].writer);
     for (VarId id : op.after) after(touched[id].writer);
-    for (int other : joins.before(i)) after({{ops[other].op.stream, other}});
     for (VarId id : op.writes()) {
       after(touched[id].writer);
       after(touched[id].reader);
@@ -134,25 +125,9 @@ std::string PlannedMemory::text() const {
          (host > 0 ? ", host memory " + mebibytes(host) : "");
 }
 
-std::string Plan::parallel_text() const {
-  std::ostringstream out;
-  int regions = 0, inside = 0;
-  for (const PlannedOp& planned : ops) {
-    regions = std::max(regions, planned.region + 1);
-    inside += planned.region >= 0;
-  }
-  out << "parallel: " << inside << " of " << ops.size() << " operations in " << regions
-      << " regions, on streams";
-  for (int stream : compute_streams) out << " " << stream;
-  const size_t total = memory().total();
-  out << "; memory beyond one stream: " << mebibytes(total - std::min(total, one_stream_bytes));
-  return out.str();
-}
-
 std::string Plan::text() const {
   std::ostringstream out;
   out << "memory: " << memory().text() << "; streams: " << streams() << "\n";
-  if (compute_streams.size() > 1) out << parallel_text() << "\n";
   const char* regions[] = {"persistent", "arena", "host", "bucket"};
   for (const auto& [i, waits] : schedule(std::vector<bool>(program.sections().size(), true))) {
     const PlannedOp& planned = ops[i];
@@ -177,7 +152,6 @@ std::string Plan::text() const {
       }
     }
     if (planned.op.stream) out << " on stream " << planned.op.stream;
-    if (planned.region >= 0) out << " in region " << planned.region;
     for (int wait : waits) out << " after " << wait;
     out << "\n";
   }

@@ -33,12 +33,8 @@ void compare_collective_sequences(const CollectiveSequences& mine, int rank, int
 
 struct PlanOptions {
   std::string backend = "cpu";                   // selects the kernels
-  std::map<VarId, Layout> initial_layouts = {};  // parameters, states, feeds; for tests
+  std::map<VarId, Layout> initial_layouts = {};  // parameters, states, feeds
   Device* device = nullptr;  // the device that runs the Plan; null: the Plan is only inspected
-  int compute_streams = 1;   // the most that may compute at the same time: see assign_streams()
-  // Deals operations of a region to streams at random, in any order that their data allow. For
-  // tests.
-  std::optional<uint64_t> shuffle = {};
 };
 
 // One operation as it will run. Reorders inserted by the Plan are ordinary operations of type
@@ -48,7 +44,6 @@ struct PlannedOp {
   const KernelDef* kernel = nullptr;
   std::vector<Layout> input_layouts, output_layouts;
   size_t workspace = 0;
-  int region = -1;  // >= 0: may run along with others of this region, on a share of the device
 };
 
 // An operation of a schedule, which lists the operations that run in a step.
@@ -98,12 +93,10 @@ struct Plan {
   size_t persistent_bytes = 0, arena_bytes = 0, host_bytes = 0;
   std::vector<size_t> bucket_bytes;  // by group; trailing groups without buckets are omitted
   std::vector<size_t> workspace_bytes = {0};  // by stream; kernels of one never overlap
-  // The streams that compute, ascending. Where a region begins or ends, they wait for one another.
-  std::vector<int> compute_streams = {0};
-  size_t one_stream_bytes = 0;  // memory().total() if all operations computed on stream 0
 
   int streams() const { return static_cast<int>(workspace_bytes.size()); }
-  bool computes(int stream) const;  // false: communication, or copies to the host
+  // The first one computes; the others communicate, or copy to the host.
+  static bool computes(int stream) { return stream == 0; }
   PlannedMemory memory() const;
   // The operations of the active sections, in order, and their waits: for each stream, the last
   // operation that wrote an input or accessed an output.
@@ -112,8 +105,7 @@ struct Plan {
   // The operations of this rank in each group and with each rank that it exchanges messages with,
   // in order. Ranks can work together only if they agree on them.
   CollectiveSequences collective_sequences(int rank) const;
-  std::string text() const;           // for --print_plan
-  std::string parallel_text() const;  // what several computing streams do, and take; one line
+  std::string text() const;  // for --print_plan
 };
 
 // keep: fetched variables, which must not be overwritten before the host reads them.

@@ -4,33 +4,7 @@
 
 namespace fleet {
 
-RegionJoins::RegionJoins(const Plan& plan) : plan_(plan) {
-  const size_t streams = static_cast<size_t>(plan.compute_streams.back()) + 1;
-  last_.assign(streams, -1);
-  fresh_.assign(streams, false);
-}
-
-const std::vector<int>& RegionJoins::before(int i) {
-  found_.clear();
-  const PlannedOp& planned = plan_.ops[i];
-  const size_t stream = planned.op.stream;
-  if (plan_.compute_streams.size() == 1 || !plan_.computes(planned.op.stream)) return found_;
-  if (planned.region != region_) {
-    region_ = planned.region;
-    joined_ = last_;
-    fresh_.assign(fresh_.size(), true);
-  }
-  if (fresh_[stream]) {
-    for (size_t other = 0; other < joined_.size(); ++other) {
-      if (other != stream && joined_[other] >= 0) found_.push_back(joined_[other]);
-    }
-  }
-  fresh_[stream] = false;
-  last_[stream] = i;
-  return found_;
-}
-
-StreamOrder::StreamOrder(const Plan& plan) : plan_(plan), program_(plan.program), ops_(plan.ops) {
+StreamOrder::StreamOrder(const Plan& plan) : program_(plan.program), ops_(plan.ops) {
   for (const PlannedOp& planned : ops_) streams_ = std::max(streams_, planned.op.stream + 1);
   const std::vector<Section>& sections = program_.sections();
   const size_t count = sections.size();
@@ -72,7 +46,6 @@ StreamOrder::Clocks StreamOrder::count(const std::vector<bool>& active) const {
     std::vector<int> writer, reader;  // by stream: the last operation; empty: none
   };
   std::vector<Touch> touched(program_.var_count());
-  RegionJoins joins(plan_);
   Clocks clocks(ops_.size() * streams_, -1);
   std::vector<int> last(streams_, -1);  // last operation of each stream
   for (size_t i = 0; i < ops_.size(); ++i) {
@@ -88,7 +61,6 @@ StreamOrder::Clocks StreamOrder::count(const std::vector<bool>& active) const {
       clock[stream] = std::max(clock[stream], other);
     };
     after(last[op.stream]);
-    for (int other : joins.before(static_cast<int>(i))) after(other);
     for (VarId id : op.inputs) {
       if (id == kNoVar) continue;
       for (int other : touched[id].writer) after(other);

@@ -10,26 +10,9 @@
 
 namespace fleet {
 
-// Where a region of the Plan begins or ends, the streams that compute wait for one another.
-class RegionJoins {
- public:
-  explicit RegionJoins(const Plan& plan);
-  // The operations of other computing streams that operation i waits for, given those before it
-  // that run. Call it for every operation that runs, in order.
-  const std::vector<int>& before(int i);
-
- private:
-  const Plan& plan_;
-  int region_ = -1;
-  std::vector<int> last_;    // operation of each stream; -1: none
-  std::vector<int> joined_;  // the last operation of each stream when the region began
-  std::vector<bool> fresh_;  // by stream: no operation yet since the region began
-  std::vector<int> found_;
-};
-
 // Two operations of one stream run in the order of the Plan. Two operations of different streams
 // are ordered if one writes variables that the other reads or writes, or starts after (Op::after):
-// the later one waits (Plan::schedule()). Those of different regions are ordered too (RegionJoins).
+// the later one waits (Plan::schedule()).
 // Orders are transitive (a before b before c) only if b runs in every run that has both a and c: a
 // section that does not run waits for nothing. Each operation has a vector clock: for every stream,
 // the last operation that has certainly ended.
@@ -50,22 +33,11 @@ class StreamOrder {
   const Clocks& clocks(SectionId a, SectionId b);
   Clocks count(const std::vector<bool>& active) const;
 
-  const Plan& plan_;
   const Program& program_;
   const std::vector<PlannedOp>& ops_;
   int streams_ = 1;
   std::vector<bool> excluded_;  // pairs of sections that never run together
   std::map<std::pair<SectionId, SectionId>, Clocks> clocks_;
 };
-
-struct Predecessor {
-  int op = 0;        // index in Plan::ops
-  double bytes = 0;  // that it wrote and the later operation reads
-};
-
-// By operation: earlier operations that wrote what it reads or is held back by (Op::after), or that
-// read or wrote what it writes. Sections are taken to run all. Those that follow from others by way
-// of a third may be missing.
-std::vector<std::vector<Predecessor>> find_predecessors(const Plan& plan);
 
 }  // namespace fleet

@@ -4,12 +4,18 @@
 // Updates any number of parameters; see optim/update_op.h for g and for the inputs and outputs that
 // all rules share. step: int64 [1], t.
 #include "optim/optimizer.h"
+#include "optim/row_update.h"
 #include "optim/update_op.h"
 
 namespace fleet {
 
 FLEET_OP(adagrad) {
-  define_update_op(def, /*other_inputs=*/{"step"}, /*states=*/{"sum"});
+  define_update_op(def, /*needs_step=*/true, /*states=*/{"sum"});
+  def.attributes = {{"epsilon", 1e-10}, {"lr_decay", 0.0}, {"weight_decay", 0.0}};
+}
+
+FLEET_OP(adagrad_rows) {
+  define_row_update_op(def, /*needs_step=*/true, /*states=*/{"sum"});
   def.attributes = {{"epsilon", 1e-10}, {"lr_decay", 0.0}, {"weight_decay", 0.0}};
 }
 
@@ -23,7 +29,7 @@ FLEET_OPTIMIZER(adagrad) {
     const Var& parameter = context.program().var(update.parameter);
     const double initial = context.settings().number("initial_accumulator_value");
     const VarId sum = context.program().state(parameter.name + ".sum", parameter.shape,
-                                              {Init::kConstant, initial});
+                                              {Init::kConstant, initial}, parameter.dtype);
     append_update_op(context, update, "adagrad", {sum});
   };
 }

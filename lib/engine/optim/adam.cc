@@ -13,7 +13,7 @@ namespace fleet {
 namespace {
 
 void define(OpDef& def, const std::vector<std::string>& states) {
-  define_update_op(def, /*other_inputs=*/{"step"}, states);
+  define_update_op(def, /*needs_step=*/true, states);
   def.attributes = {{"beta1", 0.9},
                     {"beta2", 0.999},
                     {"epsilon", 1e-8},

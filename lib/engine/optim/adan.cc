@@ -14,7 +14,7 @@
 namespace fleet {
 
 FLEET_OP(adan) {
-  define_update_op(def, /*other_inputs=*/{"step"},
+  define_update_op(def, /*needs_step=*/true,
                    /*states=*/{"moment", "difference", "square", "previous_gradient"});
   def.attributes = {{"beta1", 0.98},   {"beta2", 0.92},       {"beta3", 0.99},
                     {"epsilon", 1e-8}, {"weight_decay", 0.0}, {"no_prox", false}};

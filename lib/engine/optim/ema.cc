@@ -1,6 +1,7 @@
 // ema: updates any number of averages, each with the value it follows: see optim/ema.h. Slots as in
 // optim/update_op.h: learning_rate is 1 - decay, the "parameter" of a group is the average, its
-// "gradient" the value (float32); found_inf: the averages stay.
+// "gradient" the value (float32, or bfloat16 of parameters in it); found_inf: the averages stay.
+// The averages are float32.
 // ema_rate: from the number of updates so far, rate float32 [1] = 1 - decay (1 up to the first
 // update) and begun int32 [1]: 1 after the first update, else 0.
 #include "optim/ema.h"
@@ -12,7 +13,7 @@
 
 namespace fleet {
 
-FLEET_OP(ema) { define_update_op(def, /*other_inputs=*/{}, /*states=*/{}); }
+FLEET_OP(ema) { define_update_op(def, /*needs_step=*/false, /*states=*/{}); }
 
 FLEET_OP(ema_rate) {
   def.inputs = {{"updates"}};
@@ -40,7 +41,10 @@ class Averages {
 
   // Statistics are excluded: their values may differ between ranks, and rank 0's are broadcast.
   void add_all(SectionId forward, SectionId evaluate) {
-    for (const VarId parameter : program_.parameters()) add(parameter, &parameters_);
+    for (const VarId parameter : program_.parameters()) {
+      const bool narrow = program_.var(parameter).dtype != DType::kFloat32;
+      add(parameter, narrow ? &narrow_parameters_ : &parameters_);
+    }
     for (const Op& op : program_.ops()) {
       const bool reads = op.section == evaluate, writes = op.section == forward;
       if (!reads && !writes) continue;
@@ -55,7 +59,7 @@ class Averages {
     program_.append(section, "increment", {updates_, found_inf}, {updates_});
     const std::vector<VarId> rate =
         program_.emit(section, "ema_rate", {updates_}, rate_attributes_, "ema_rate");
-    for (const auto& group : {parameters_, statistics_}) {
+    for (const auto& group : {parameters_, narrow_parameters_, statistics_}) {
       if (!group.empty()) program_.ops().push_back(make_update(section, rate[0], found_inf, group));
     }
   }
@@ -66,7 +70,7 @@ class Averages {
                 begun = program_.temporary("ema_begun");
     std::vector<Op> first = {
         program_.make_op(section, "ema_rate", {updates_}, {rate, begun}, rate_attributes_)};
-    for (const auto& group : {parameters_, statistics_}) {
+    for (const auto& group : {parameters_, narrow_parameters_, statistics_}) {
       if (!group.empty()) first.push_back(make_update(section, rate, begun, group));
     }
     std::vector<Op>& ops = program_.ops();
@@ -75,14 +79,18 @@ class Averages {
     ops.insert(reader, first.begin(), first.end());
   }
 
-  // A low-type copy, which the update of the parameter writes, becomes a cast of the average.
+  // A low-type copy, which the update of the parameter writes, becomes a cast of the average; so
+  // does a parameter in a low type.
   void redirect(SectionId evaluate) {
     std::vector<Op> kept;
     std::map<VarId, VarId> casts;  // by copy
     for (Op& op : program_.ops()) {
       for (VarId& id : op.inputs) {
         if (op.section != evaluate || id == kNoVar) continue;
-        const VarId source = program_.var(id).copy_of;
+        const Var& read = program_.var(id);
+        const bool narrow = read.kind == VarKind::kParameter && read.dtype != DType::kFloat32 &&
+                            op.type() != "cast";  // a cast reads the average itself
+        const VarId source = narrow ? id : read.copy_of;
         if (source != kNoVar && !casts.contains(id)) {
           const DType low = program_.var(id).dtype;
           casts[id] = program_.temporary(program_.var(averages_.at(source)).name + ".low");
@@ -101,12 +109,12 @@ class Averages {
   void add(VarId id, std::vector<VarId>* group) {
     if (averages_.contains(id)) return;
     const Var& var = program_.var(id);
-    averages_[id] = program_.state(kEmaPrefix + var.name, var.shape, Init(), var.dtype);
+    averages_[id] = program_.state(kEmaPrefix + var.name, var.shape, Init());
     group->push_back(id);
   }
 
   Op make_update(SectionId section, VarId rate, VarId skip, const std::vector<VarId>& group) {
-    std::vector<VarId> inputs = {rate, kNoVar, skip}, outputs;
+    std::vector<VarId> inputs = {rate, kNoVar, skip, kNoVar}, outputs;
     for (const VarId id : group) {
       inputs.insert(inputs.end(), {averages_.at(id), id});
       outputs.insert(outputs.end(), {averages_.at(id), kNoVar});
@@ -117,7 +125,7 @@ class Averages {
   Program& program_;
   const Attributes rate_attributes_;
   const VarId updates_;
-  std::vector<VarId> parameters_, statistics_;
+  std::vector<VarId> parameters_, narrow_parameters_, statistics_;
   std::map<VarId, VarId> averages_;
 };
 

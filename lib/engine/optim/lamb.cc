@@ -14,7 +14,8 @@
 namespace fleet {
 
 FLEET_OP(lamb) {
-  define_update_op(def, /*other_inputs=*/{"step"}, /*states=*/{"moment1", "moment2"});
+  define_update_op(def, /*needs_step=*/true, /*states=*/{"moment1", "moment2"});
+  def.add_trait<ParameterUpdate>().whole = true;
   def.attributes = {{"beta1", 0.9},
                     {"beta2", 0.999},
                     {"epsilon", 1e-6},

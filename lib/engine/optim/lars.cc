@@ -12,7 +12,8 @@
 namespace fleet {
 
 FLEET_OP(lars) {
-  define_update_op(def, /*other_inputs=*/{}, /*states=*/{"velocity"});
+  define_update_op(def, /*needs_step=*/false, /*states=*/{"velocity"});
+  def.add_trait<ParameterUpdate>().whole = true;
   def.attributes = {{"momentum", 0.9},
                     {"lars_coeff", 0.001},
                     {"weight_decay", 0.0005},

@@ -10,7 +10,7 @@
 namespace fleet {
 
 FLEET_OP(lion) {
-  define_update_op(def, /*other_inputs=*/{}, /*states=*/{"momentum"});
+  define_update_op(def, /*needs_step=*/false, /*states=*/{"momentum"});
   def.attributes = {{"beta1", 0.9}, {"beta2", 0.99}, {"weight_decay", 0.0}};
 }
 

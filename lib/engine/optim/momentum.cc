@@ -8,7 +8,7 @@
 namespace fleet {
 
 FLEET_OP(momentum) {
-  define_update_op(def, /*other_inputs=*/{}, /*states=*/{"velocity"});
+  define_update_op(def, /*needs_step=*/false, /*states=*/{"velocity"});
   def.attributes = {{"momentum", 0.9}, {"use_nesterov", false}, {"weight_decay", 0.0}};
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "optim/parameter_groups.h"
+#include "optim/row_update.h"
 
 namespace fleet {
 namespace {
@@ -67,7 +68,7 @@ void append_clipping(Program& program, SectionId section, const Settings& settin
 
 VarId UpdateContext::state(VarId parameter, const std::string& name) {
   const Var& var = program_.var(parameter);
-  return program_.state(var.name + "." + name, var.shape, Init());
+  return program_.state(var.name + "." + name, var.shape, Init(), var.dtype);
 }
 
 VarId UpdateContext::step() {
@@ -94,6 +95,10 @@ Schema optimizer_schema(const std::string& name) {
       .texts("groups", {},
              "'PATTERN: rate=0.1 weight_decay=0' for parameters that match; the first match "
              "counts; rate multiplies the schedule's rate")
+      .number("layer_decay", 1, 1e-6, 1,
+              "factor of the rate from one block of the model to the block before it: parameters "
+              "behind the last block have the schedule's rate, those of the first the lowest; 1: "
+              "one rate")
       .texts("frozen", {}, "shell patterns of parameters that are not trained")
       .choice("clip", "none", {"none", "global_norm", "norm", "value"},
               "clip gradients: by their global norm, by the norm of each, or per element")
@@ -119,9 +124,9 @@ class GroupRates {
       : program_(program), section_(section), groups_(parameter_groups(settings)) {
     by_factor_[1] = learning_rate;
   }
-  VarId of(const std::string& parameter) {
-    const ParameterGroup* group = group_of(groups_, parameter);
-    const double factor = group ? group->rate : 1;
+  VarId of(const Var& parameter) {
+    const ParameterGroup* group = group_of(groups_, parameter.name);
+    const double factor = (group ? group->rate : 1) * parameter.rate;
     if (const auto found = by_factor_.find(factor); found != by_factor_.end()) return found->second;
     return by_factor_[factor] = program_.emit(section_, "scale", {by_factor_[1]},
                                               {{"scale", factor}}, "learning_rate.group")[0];
@@ -135,7 +140,8 @@ class GroupRates {
 };
 
 void append_updates(Program& program, SectionId optimize, const std::vector<VarId>& parameters,
-                    VarId learning_rate, const Settings& settings, const GradientScaling& scaling) {
+                    VarId learning_rate, const Settings& settings, const GradientScaling& scaling,
+                    uint64_t seed) {
   const OptimizerDef& def = optimizer_registry().get(settings.text("name"));
   std::vector<Update> updates;
   GroupRates rates(program, optimize, learning_rate, settings);
@@ -143,11 +149,11 @@ void append_updates(Program& program, SectionId optimize, const std::vector<VarI
     const std::string name = program.var(parameter).name;
     const VarId gradient = program.gradient(parameter);
     if (!program.var(parameter).trainable || gradient == kNoVar) continue;
-    updates.push_back(
-        {parameter, gradient, scaling.unscale, weight_decay_of(settings, name), rates.of(name)});
+    updates.push_back({parameter, gradient, scaling.unscale, weight_decay_of(settings, name),
+                       rates.of(program.var(parameter)), rows_of_gradient(program, gradient)});
   }
   append_clipping(program, optimize, settings, scaling.unscale, updates);
-  UpdateContext context(program, optimize, settings, scaling);
+  UpdateContext context(program, optimize, settings, scaling, seed);
   for (const Update& update : updates) def.append(context, update);
 }
 

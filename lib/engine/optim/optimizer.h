@@ -10,14 +10,15 @@
 
 namespace fleet {
 
-// One parameter to update. The gradient has the parameter's shape, is complete and averaged over
-// ranks, and is float32 or a low type.
+// One parameter to update. The gradient has the parameter's shape, or only its `rows`
+// (optim/row_update.h); it is complete and averaged over ranks, and is float32 or a low type.
 struct Update {
   VarId parameter;
   VarId gradient;
   VarId gradient_scale;  // shape [1]: factor for the gradient (clipping, scaling); kNoVar: 1
   double weight_decay;   // 0 if excluded
-  VarId learning_rate;   // float32 [1]: the rate of its group
+  VarId learning_rate;   // float32 [1]: the rate of its group and layer
+  VarId rows = kNoVar;   // the rows that the gradient has; kNoVar: all
 };
 
 // Loss scaling: what updates need to know about the gradients. Both kNoVar: no scaling.
@@ -30,13 +31,14 @@ struct GradientScaling {
 class UpdateContext {
  public:
   UpdateContext(Program& program, SectionId section, const Settings& settings,
-                const GradientScaling& scaling)
-      : program_(program), section_(section), settings_(settings), scaling_(scaling) {}
+                const GradientScaling& scaling, uint64_t seed = 0)
+      : program_(program), section_(section), settings_(settings), scaling_(scaling), seed_(seed) {}
   Program& program() { return program_; }
   SectionId section() const { return section_; }
   const Settings& settings() const { return settings_; }
   const GradientScaling& scaling() const { return scaling_; }
-  // A state with the parameter's shape, initially zero, named "<parameter>.<name>".
+  uint64_t seed() const { return seed_; }  // the job's, for stochastic rounding
+  // A state with the parameter's shape and type, initially zero, named "<parameter>.<name>".
   VarId state(VarId parameter, const std::string& name);
   // int64 [1], "optimizer.step": the number of updates including the current one.
   VarId step();
@@ -46,6 +48,7 @@ class UpdateContext {
   SectionId section_;
   const Settings& settings_;
   const GradientScaling scaling_;
+  const uint64_t seed_;
   VarId step_ = kNoVar;
 };
 
@@ -63,8 +66,9 @@ struct OptimizerDef {
 Registry<OptimizerDef>& optimizer_registry();
 
 // The keys of a job's "optimizer" section for this optimizer: name, its own, weight_decay,
-// exclude_from_weight_decay, groups, frozen, clip, clip_norm, clip_value. kUsage for an unknown
-// name. See optim/parameter_groups.h for groups and frozen.
+// exclude_from_weight_decay, groups, layer_decay, frozen, clip, clip_norm, clip_value. kUsage for
+// an unknown name. See optim/parameter_groups.h for groups and frozen, optim/layer_decay.h for
+// layer_decay.
 Schema optimizer_schema(const std::string& name);
 
 // The weight decay of one parameter: 0 if its name is excluded, else its group's, else
@@ -74,10 +78,11 @@ double weight_decay_of(const Settings& settings, const std::string& parameter);
 // Appends to section `optimize`: clipping, then an update of each of `parameters` that is trainable
 // and has a gradient (Program::gradient). settings: validated by optimizer_schema(); the key "name"
 // chooses the rule. learning_rate: a feed float32 [1], set before each step from optim/schedule.h.
-// The update also writes the parameter's low-type copy (Program::copy_of).
+// The update also writes the parameter's low-type copy (Program::copy_of). Parameters in bfloat16
+// and their states are rounded stochastically, by `seed` (optim/stochastic_rounding.h).
 void append_updates(Program& program, SectionId optimize, const std::vector<VarId>& parameters,
                     VarId learning_rate, const Settings& settings,
-                    const GradientScaling& scaling = {});
+                    const GradientScaling& scaling = {}, uint64_t seed = 0);
 
 // FLEET_OPTIMIZER(sgd) { def.append = ...; } in lib/engine/optim/sgd.cc.
 #define FLEET_OPTIMIZER(name)                                  \

@@ -14,7 +14,7 @@ namespace fleet {
 namespace {
 
 void define_rmsprop(OpDef& def, const std::vector<std::string>& states) {
-  define_update_op(def, /*other_inputs=*/{}, states);
+  define_update_op(def, /*needs_step=*/false, states);
   def.attributes = {{"alpha", 0.99}, {"epsilon", 1e-8}, {"momentum", 0.0}, {"weight_decay", 0.0}};
 }
 

@@ -45,6 +45,14 @@ bool counts_epochs(const Settings& settings) {
   return has_unit && (settings.text("unit") == "epoch" || settings.text("per") == "epoch");
 }
 
+double base_rate(const Settings& settings) {
+  if (settings.has("values") && !settings.given("base")) {
+    const std::vector<double> values = settings.numbers("values");
+    return values.empty() ? 0 : values.front();
+  }
+  return settings.number("base");
+}
+
 static double scale_of(const Settings& settings, int64_t global_batch) {
   if (!settings.boolean("scale_with_global_batch")) {
     if (!settings.given("reference_batch")) return 1;
@@ -57,7 +65,7 @@ static double scale_of(const Settings& settings, int64_t global_batch) {
 }
 
 Schedule::Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t epochs,
-                   int64_t global_batch)
+                   int64_t global_batch, int64_t max_steps)
     : scale_(scale_of(settings, global_batch)) {
   FLEET_CHECK(steps_per_epoch > 0 && epochs > 0, "a schedule without steps");
   warmup_steps_ = settings.integer("warmup_steps");
@@ -75,10 +83,15 @@ Schedule::Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t ep
   }
   warmup_start_ = settings.number("warmup_start");
   granularity_ = settings.text("per") == "epoch" ? steps_per_epoch : 1;
+  const ScheduleDef& def = schedule_registry().get(settings.text("name"));
+  int64_t end = steps_per_epoch * epochs;
+  if (max_steps > 0 && max_steps < end) {
+    end = max_steps;
+    if (def.spans_job) shortened_end_ = max_steps;
+  }
   const ScheduleSpan span{.steps_per_epoch = steps_per_epoch,
                           .begin = warmup_steps_,
-                          .end = std::max(steps_per_epoch * epochs, warmup_steps_ + 1)};
-  const ScheduleDef& def = schedule_registry().get(settings.text("name"));
+                          .end = std::max(end, warmup_steps_ + 1)};
   if (def.make_adjuster) adjuster_ = def.make_adjuster(settings);
   rate_ = [rate = def.make(settings, span), scale = scale_](int64_t step) {
     return scale * rate(step);

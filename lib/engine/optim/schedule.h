@@ -65,15 +65,19 @@ Schema schedule_schema(const std::string& name);
 
 // Whether the rates depend on the number of steps of an epoch. settings: as for Schedule.
 bool counts_epochs(const Settings& settings);
+// The rate that the others are relative to: the key "base", or, of a piecewise schedule without it,
+// the first value.
+double base_rate(const Settings& settings);
 
 // A schedule as configured by a job, with its warm-up. Not thread-safe.
 class Schedule {
  public:
-  // settings: validated by schedule_schema(); the key "name" chooses the schedule. epochs: the
-  // job's. global_batch: samples per step over all ranks, for scale_with_global_batch. kUsage if
-  // values contradict each other.
+  // settings: validated by schedule_schema(); the key "name" chooses the schedule. epochs,
+  // max_steps: the job's; the span of the schedule ends with the first of them (max_steps 0: with
+  // the epochs). global_batch: samples per step over all ranks, for scale_with_global_batch. kUsage
+  // if values contradict each other.
   Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t epochs,
-           int64_t global_batch = 0);
+           int64_t global_batch = 0, int64_t max_steps = 0);
   // The factor for the schedule's rates by the linear rule (Goyal et al., 2017): global_batch /
   // reference_batch, or 1. Does not apply to warmup_start.
   double scale() const { return scale_; }
@@ -81,6 +85,9 @@ class Schedule {
   // to the schedule's rate at the end of the warm-up. Schedules begin there, except piecewise,
   // whose boundaries count from the job's start.
   double learning_rate(int64_t step) const;
+  // The last step of the span if the rates depend on it and max_steps, not the epochs, sets it; 0
+  // otherwise.
+  int64_t shortened_end() const { return shortened_end_; }
 
   // Whether the rate depends on evaluations; observe() and restore() are for such schedules.
   bool depends_on_evaluations() const { return adjuster_ != nullptr; }
@@ -99,6 +106,7 @@ class Schedule {
   std::unique_ptr<RateAdjuster> adjuster_;
   int64_t observed_step_ = -1;
   int64_t warmup_steps_ = 0;
+  int64_t shortened_end_ = 0;
   int64_t granularity_ = 1;  // number of steps for which the rate is constant
   double warmup_start_ = 0;
   double scale_ = 1;

@@ -1,7 +1,22 @@
 #include "optim/update_op.h"
 
+#include "optim/row_update.h"
+#include "optim/stochastic_rounding.h"
+
 namespace fleet {
 namespace {
+
+void check_rounding(const ShapeContext& context, const UpdateGroups& groups, DType stored) {
+  const Op& op = context.op();
+  FLEET_CHECK(stored == DType::kFloat32 || stored == DType::kBFloat16,
+              op.type() + " updates float32 and bfloat16 only");
+  if (stored == DType::kFloat32) return;
+  const bool has_keys = op.attributes.has(kRoundingKeys) &&
+                        op.attributes.integers(kRoundingKeys).size() == size_t(groups.count);
+  FLEET_CHECK(has_keys && context.has_input(kUpdateStep),
+              op.type() + ": bfloat16 without a step and a key for each parameter");
+  FLEET_CHECK(!context.has_output(groups.copy(0)), op.type() + ": copies of bfloat16 parameters");
+}
 
 void infer(ShapeContext& context) {
   const Op& op = context.op();
@@ -11,10 +26,14 @@ void infer(ShapeContext& context) {
                   groups.count * groups.outputs_each == static_cast<int>(op.outputs.size()),
               op.type() + ": inputs and outputs do not form whole groups");
   const std::vector<std::string>& members = op.def->find_trait<ParameterUpdate>()->input_group;
+  const DType stored = context.dtype(groups.parameter(0));
+  check_rounding(context, groups, stored);
   for (int k = 0; k < groups.count; ++k) {
     const Shape& shape = context.shape(groups.parameter(k));
-    FLEET_CHECK(context.dtype(groups.parameter(k)) == DType::kFloat32,
-                op.type() + " updates float32 only");
+    for (int i = 0; i < groups.inputs_each; ++i) {
+      FLEET_CHECK(i == 1 || context.dtype(groups.parameter(k) + i) == stored,
+                  op.type() + ": parameters and states of different types");
+    }
     FLEET_CHECK(context.dtype(groups.gradient(k)) == context.dtype(groups.gradient(0)),
                 op.type() + ": gradients of different types");
     FLEET_CHECK(context.has_output(groups.copy(k)) == context.has_output(groups.copy(0)),
@@ -33,12 +52,12 @@ void infer(ShapeContext& context) {
 
 }  // namespace
 
-void define_update_op(OpDef& def, const std::vector<std::string>& other_inputs,
-                      const std::vector<std::string>& states) {
-  def.inputs = {
-      {"learning_rate"}, {"gradient_scale", Slot::kOptional}, {"found_inf", Slot::kOptional}};
-  for (const std::string& name : other_inputs) def.inputs.push_back({name});
-  def.inputs.push_back({"tensors", Slot::kVariadic});
+void define_update_op(OpDef& def, bool needs_step, const std::vector<std::string>& states) {
+  def.inputs = {{"learning_rate"},
+                {"gradient_scale", Slot::kOptional},
+                {"found_inf", Slot::kOptional},
+                {"step", needs_step ? Slot::kRequired : Slot::kOptional},
+                {"tensors", Slot::kVariadic}};
   def.outputs = {{"tensors", Slot::kVariadic}};
   auto& groups = def.add_trait<ParameterUpdate>();
   groups = {.input_group = {"parameter", "gradient"}, .output_group = {"parameter"}};
@@ -63,9 +82,19 @@ void append_update_op(UpdateContext& context, const Update& update, const std::s
       attributes.set(name, context.settings().number(name));
     }
   }
+  const Var& parameter = context.program().var(update.parameter);
+  const bool rounds = parameter.dtype != DType::kFloat32;
+  if (rounds) {
+    const uint64_t key = rounding_key(context.seed(), parameter.name);
+    attributes.set(kRoundingKeys, std::vector<int64_t>{static_cast<int64_t>(key)});
+  }
+  const bool steps = rounds || def.inputs[kUpdateStep].kind == Slot::kRequired;
   std::vector<VarId> inputs = {update.learning_rate, update.gradient_scale,
-                               context.scaling().found_inf};
-  if (def.inputs.size() > kUpdateOtherInputs + 1) inputs.push_back(context.step());
+                               context.scaling().found_inf, steps ? context.step() : kNoVar};
+  if (update.rows != kNoVar) {
+    return append_row_update_op(context, update, type, states, std::move(attributes),
+                                std::move(inputs));
+  }
   inputs.insert(inputs.end(), {update.parameter, update.gradient});
   inputs.insert(inputs.end(), states.begin(), states.end());
   std::vector<VarId> outputs = {update.parameter};

@@ -1,15 +1,19 @@
 // Common parts of the operations that update parameters (sgd, momentum, adam).
 //
 // Inputs: learning_rate float32 [1]; gradient_scale float32 [1], optional; found_inf int32 [1],
-// optional; the rule's own; then one group per parameter: parameter, gradient, states. Outputs: one
-// group per parameter: parameter and states, the same variables; copy.
+// optional; step int64 [1], the number of updates including this one, optional for rules that do
+// not depend on it; then one group per parameter: parameter, gradient, states. Outputs: one group
+// per parameter: parameter and states, the same variables; copy.
 //
 // g is the gradient times gradient_scale (from clipping and loss scaling; absent: 1), computed in
 // float32. If found_inf is not 0, parameters and states do not change; copies are written all the
-// same (the Plan may have put a reorder behind them). Parameters and states are float32 and updated
-// in place. The gradients of one operation have one type: float32, float16 or bfloat16. The copy
-// (kNoVar: none; either all groups have one or none) is a state of the gradients' or another low
-// type that receives the new parameter, rounded.
+// same (the Plan may have put a reorder behind them). Parameters and states are updated in place.
+// The gradients of one operation have one type: float32, float16 or bfloat16. Parameters and states
+// have one type, too: float32, or bfloat16 without copies. In bfloat16 the rule computes in
+// float32, and its results are rounded stochastically (optim/stochastic_rounding.h): the operation
+// then has a step and, in its annotation kRoundingKeys, the rounding_key() of each parameter. The
+// copy (kNoVar: none; either all groups have one or none) is a state of the gradients' or another
+// low type that receives the new parameter, rounded.
 // The members of a group share one layout, except that the Plan may reorder the copy behind it.
 #pragma once
 
@@ -19,24 +23,26 @@ namespace fleet {
 
 // Positions among the inputs.
 inline constexpr int kUpdateLearningRate = 0, kUpdateGradientScale = 1, kUpdateFoundInf = 2;
-inline constexpr int kUpdateOtherInputs = 3;
+inline constexpr int kUpdateStep = 3;
+
+// The annotation of updates of bfloat16 parameters: a list of integers, one per group.
+inline constexpr char kRoundingKeys[] = "@rounding_keys";
 
 // The trait of update operations: the variadic inputs and outputs come in groups, one per
 // parameter, with these members in this order. Operations that are equal in everything else can be
 // merged into one (the pass fuse_all_optimizer_ops).
 struct ParameterUpdate {
   std::vector<std::string> input_group, output_group;
+  bool whole = false;  // the rule needs norms: it cannot update a part of a parameter
 };
 inline bool is_update(const Op& op) { return op.def->find_trait<ParameterUpdate>() != nullptr; }
 
-// Defines slots, groups and shape rule. other_inputs: the rule's own, after the three that all
-// rules have. states: names of a parameter's states.
-void define_update_op(OpDef& def, const std::vector<std::string>& other_inputs,
-                      const std::vector<std::string>& states);
+// Defines slots, groups and shape rule. needs_step: the rule depends on the number of updates.
+// states: names of a parameter's states.
+void define_update_op(OpDef& def, bool needs_step, const std::vector<std::string>& states);
 
-// Appends an update of one parameter, including its copy if it has one (Var::copy_of). A rule with
-// another input gets the number of updates. Attributes that are not given are the settings of the
-// same name, and the parameter's weight decay.
+// Appends an update of one parameter, including its copy if it has one (Var::copy_of). Attributes
+// that are not given are the settings of the same name, and the parameter's weight decay.
 void append_update_op(UpdateContext& context, const Update& update, const std::string& type,
                       const std::vector<VarId>& states, Attributes attributes = {});
 

@@ -25,7 +25,7 @@ Rule rule_of(const Context& context) {
   if constexpr (std::is_constructible_v<Rule, const Attributes&>) {
     return Rule(context.attributes());
   } else {
-    const auto* step = context.inputs[kUpdateOtherInputs].template as<const int64_t>();
+    const auto* step = context.inputs[kUpdateStep].template as<const int64_t>();
     return Rule(context.attributes(), step);
   }
 }

@@ -4,9 +4,10 @@
 // White operations run in the low type. Black operations and those on no list run in float32. Gray
 // operations follow their inputs: float32 if a black operation made any of them, otherwise low if a
 // white one made any, otherwise unchanged. pure (use_pure_fp16, use_pure_bf16): gray operations are
-// always low. A result that a white operation leaves in float32 (a loss) counts as of a black one,
-// also for pure. An operation that uses a variable of black_variables is black. A variable is cast
-// once for all readers that run when the first of them runs.
+// always low. A loss counts as of a black operation, also for pure: a result that a white operation
+// leaves in float32, or that stays float32 by its trait. So does what combines anything with a
+// float32 feed, such as targets or weights. An operation that uses a variable of black_variables is
+// black. A variable is cast once for all readers that run when the first of them runs.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -114,7 +115,8 @@ class Amp : public Pass {
     }
     const Precision precision = precision_of(op);
     if (precision == Precision::kBlack) return Verdict::kFloat32;
-    if (precision == Precision::kGray && reads_float32_result(op)) return Verdict::kFloat32;
+    if (joins_loss(program, op)) return Verdict::kFloat32;
+    if (op.reads().empty()) return Verdict::kAsItIs;  // a constant
     if (precision == Precision::kWhite || pure_) return Verdict::kLow;
     Verdict verdict = Verdict::kAsItIs;
     for (VarId id : op.reads()) {
@@ -138,9 +140,30 @@ class Amp : public Pass {
     return false;
   }
 
+  // Whether a gray operation computes with a loss, or with targets or weights that are fed.
+  bool joins_loss(const Program& program, const Op& op) const {
+    return precision_of(op) == Precision::kGray &&
+           (reads_float32_result(op) || joins_feed(program, op));
+  }
+
+  // Whether it reads a float32 feed and something else of a floating type.
+  static bool joins_feed(const Program& program, const Op& op) {
+    int floating = 0;
+    bool feed = false;
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      const VarId id = op.inputs[i];
+      if (id == kNoVar || keeps_float32(op, i) || !is_floating(program.var(id).dtype)) continue;
+      ++floating;
+      feed |= program.var(id).kind == VarKind::kFeed && program.var(id).dtype == DType::kFloat32;
+    }
+    return feed && floating > 1;
+  }
+
   void rewrite(Program& program, const Op& op) {
     const Verdict verdict = judge(program, op);
-    const bool of_float32_result = verdict == Verdict::kFloat32 && reads_float32_result(op);
+    const bool of_float32_result =
+        verdict == Verdict::kFloat32 && (reads_float32_result(op) || joins_loss(program, op) ||
+                                         mixed_precision_of(*op.def).stays_float32);
     std::vector<VarId> inputs = op.inputs;
     for (size_t i = 0; i < inputs.size() && verdict != Verdict::kAsItIs; ++i) {
       if (inputs[i] == kNoVar || keeps_float32(op, i)) continue;
@@ -217,7 +240,7 @@ class Amp : public Pass {
   const bool pure_;
   const std::vector<std::string> white_, black_, black_variables_;
   std::vector<Verdict> made_;        // by variable: the precision of the operation that writes it
-  std::vector<bool> stays_float32_;  // by variable: a white operation's, or made from such
+  std::vector<bool> stays_float32_;  // by variable: a loss, or made from one
   std::map<VarId, std::vector<std::pair<SectionId, VarId>>> casts_;
   size_t low_count_ = 0;
 };

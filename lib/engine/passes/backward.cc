@@ -163,7 +163,7 @@ BackwardResult append_backward_from(Program& program, SectionId forward,
 }
 
 BackwardResult append_backward(Program& program, SectionId forward, VarId loss, double scale,
-                               VarId loss_scaling) {
+                               VarId loss_scaling, const std::vector<VarId>& wrt) {
   const SectionId section = program.add_section("backward", program.sections()[forward].when);
   const VarId seed = program.temporary(program.var(loss).name + "@GRAD");
   if (loss_scaling == kNoVar) {
@@ -173,7 +173,7 @@ BackwardResult append_backward(Program& program, SectionId forward, VarId loss, 
   } else {
     program.append(section, "scale", {loss_scaling}, {seed}, {{"scale", scale}});
   }
-  BackwardResult result = append_backward_from(program, forward, {{loss, seed}}, {});
+  BackwardResult result = append_backward_from(program, forward, {{loss, seed}}, wrt);
   result.loss_scaling = loss_scaling;
   return result;
 }

@@ -22,8 +22,9 @@ struct BackwardResult {
 // variable, their contributions are added (operation "sum"). kInternal if an operation on the way
 // has no gradient. Program::gradient() returns the results.
 // loss_scaling: a float32 [1] that d(loss) is multiplied with, read in every step.
+// wrt: feeds whose gradients are wanted, too.
 BackwardResult append_backward(Program& program, SectionId forward, VarId loss, double scale,
-                               VarId loss_scaling = kNoVar);
+                               VarId loss_scaling = kNoVar, const std::vector<VarId>& wrt = {});
 
 // The same, starting from given gradients {variable, its gradient}, and with respect to the
 // variables `wrt` (feeds, states) as well.

@@ -9,16 +9,16 @@
 namespace fleet {
 namespace {
 
+template <typename Trait>
 bool takes_in(const Op& op, const Op& activation) {
-  const FusesActivations* fuses = op.def->find_trait<FusesActivations>();
+  const Trait* fuses = op.def->find_trait<Trait>();
   if (!fuses || !activation.def->find_trait<Activation>()) return false;
   return std::find(fuses->types.begin(), fuses->types.end(), activation.type()) !=
          fuses->types.end();
 }
 
-}  // namespace
-
-int fuse_activations(Program& program, const std::string& type) {
+template <typename Trait>
+int fuse_all(Program& program, const std::string& type) {
   FLEET_CHECK(program.find_section("backward") < 0, "fusing activations after the backward pass");
   const Uses uses(program);
   std::vector<bool> removed(program.ops().size(), false);
@@ -28,7 +28,7 @@ int fuse_activations(Program& program, const std::string& type) {
     const VarId y = op.outputs[0];
     if (program.var(y).kind != VarKind::kTemporary || uses.readers(y).size() != 1) continue;
     const Op& activation = program.ops()[uses.readers(y)[0]];
-    if (activation.section != op.section || !takes_in(op, activation)) continue;
+    if (activation.section != op.section || !takes_in<Trait>(op, activation)) continue;
     op = program.make_op(
         op.section, type, op.inputs,
         [&] {
@@ -46,6 +46,16 @@ int fuse_activations(Program& program, const std::string& type) {
   }
   remove_ops(program, removed);
   return fused;
+}
+
+}  // namespace
+
+int fuse_activations(Program& program, const std::string& type) {
+  return fuse_all<FusesActivations>(program, type);
+}
+
+int fuse_recomputed_activations(Program& program, const std::string& type) {
+  return fuse_all<RecomputesActivations>(program, type);
 }
 
 int count_fused(const Program& program, const std::string& type) {

@@ -11,6 +11,9 @@ namespace fleet {
 // supports, in the same section, the operation computes the activation too. Returns the number of
 // fusions. Runs before the backward pass.
 int fuse_activations(Program& program, const std::string& type);
+// Likewise the activations that `type` supports by computing their input again
+// (RecomputesActivations), for backends that have these kernels.
+int fuse_recomputed_activations(Program& program, const std::string& type);
 
 // Counts operations of this type with an activation, in training sections.
 int count_fused(const Program& program, const std::string& type);

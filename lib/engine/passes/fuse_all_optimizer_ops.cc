@@ -1,6 +1,7 @@
 // fuse_all_optimizer_ops: merges the updates of many parameters into one operation
 // (optim/update_op.h), and so into one kernel. Updates are merged if they have the same type, equal
-// attributes, equal other inputs and equal data types. Runs after append_updates().
+// attributes (but for the keys of rounding), equal other inputs and equal data types. Runs after
+// append_updates().
 #include <algorithm>
 #include <map>
 #include <set>
@@ -49,7 +50,9 @@ class FuseAllOptimizerOps : public Pass {
 
   static std::string key_of(const Program& program, const Op& op) {
     std::string key = op.type() + "/" + std::to_string(op.section);
-    for (const auto& [name, value] : op.attributes.all()) key += "/" + name + exact(value);
+    for (const auto& [name, value] : op.attributes.all()) {
+      key += "/" + name + (name == kRoundingKeys ? "" : exact(value));
+    }
     for (size_t i = 0; i < other_inputs(op); ++i) key += "/" + std::to_string(op.inputs[i]);
     const size_t members = op.def->find_trait<ParameterUpdate>()->input_group.size();
     for (size_t i = 0; i < members; ++i) {
@@ -91,12 +94,19 @@ class FuseAllOptimizerOps : public Pass {
     Op& last = program.ops()[members.back()];
     const size_t others = other_inputs(last);
     std::vector<VarId> inputs(last.inputs.begin(), last.inputs.begin() + others), outputs;
+    Attributes attributes = last.attributes;
+    std::vector<int64_t> keys;
     for (int member : members) {
       const Op& op = program.ops()[member];
+      if (op.attributes.has(kRoundingKeys)) {
+        const std::vector<int64_t>& own = op.attributes.integers(kRoundingKeys);
+        keys.insert(keys.end(), own.begin(), own.end());
+      }
       inputs.insert(inputs.end(), op.inputs.begin() + others, op.inputs.end());
       outputs.insert(outputs.end(), op.outputs.begin(), op.outputs.end());
     }
-    last = program.make_op(last.section, last.type(), inputs, outputs, last.attributes);
+    if (!keys.empty()) attributes.set(kRoundingKeys, keys);
+    last = program.make_op(last.section, last.type(), inputs, outputs, attributes);
   }
 };
 

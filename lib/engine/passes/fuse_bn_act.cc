@@ -18,7 +18,7 @@ class FuseBnAct : public Pass {
   // Adds the mask that the gradient of a fused activation needs.
   static void add_masks(Program& program) {
     for (Op& op : program.ops()) {
-      if (op.type() != "batch_norm" || op.attributes.text("activation").empty()) continue;
+      if (op.type() != "batch_norm" || op.attributes.text("activation") != "relu") continue;
       if (op.attributes.boolean("is_test") || op.outputs[kMask] != kNoVar) continue;
       std::vector<VarId> outputs = op.outputs;
       outputs[kMask] = program.temporary(program.var(outputs[0]).name + ".mask");

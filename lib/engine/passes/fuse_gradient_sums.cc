@@ -11,7 +11,9 @@ namespace {
 // The index of the gradient among an operation's inputs if it may be given in parts; -1 otherwise.
 int gradient_input(const Op& op) {
   if (op.type() == "relu_grad") return 1;
-  if (op.type() == "fused_bn_add_activation_grad" && op.inputs.size() == 6) return 5;
+  const bool norm =
+      op.type() == "fused_bn_add_activation_grad" || op.type() == "batch_norm_activation_grad";
+  if (norm && op.inputs.size() == 6) return 5;
   return -1;
 }
 

@@ -1,7 +1,7 @@
 // merge_gradients: every training step adds its gradients to float32 accumulators, which replace
 // the gradients. Their readers run in steps that end a round of k; zero_accumulators, after the
 // updates, resets them. Runs after the backward pass and before the sums over ranks. per_rank: the
-// accumulators differ between ranks.
+// accumulators differ between ranks. saved: checkpoints have them.
 #include <map>
 
 #include "passes/gradients.h"
@@ -11,9 +11,12 @@
 namespace fleet {
 namespace {
 
+constexpr char kNotSaved[] = "unsaved.";  // is_saved()
+
 class MergeGradients : public Pass {
  public:
-  explicit MergeGradients(const Attributes& options) : per_rank_(options.boolean("per_rank")) {}
+  explicit MergeGradients(const Attributes& options)
+      : per_rank_(options.boolean("per_rank")), saved_(options.boolean("saved")) {}
   bool run(Program& program, const PassContext&) override {
     const SectionId backward = program.find_section("backward");
     FLEET_CHECK(backward >= 0, "merge_gradients before the backward pass");
@@ -36,13 +39,14 @@ class MergeGradients : public Pass {
   void accumulate(Program& program, SectionId backward, VarId parameter, VarId gradient,
                   std::vector<Op>* ops) const {
     const Var& var = program.var(parameter);
-    const VarId merged = program.state(var.name + kMergedGradient, var.shape, Init());
+    const std::string name = var.name + kMergedGradient;
+    const VarId merged = program.state(saved_ ? name : kNotSaved + name, var.shape, Init());
     program.var(merged).per_rank = per_rank_;
     add_to_sum(program, backward, gradient, merged, ops);
     program.set_gradient(parameter, merged);
   }
 
-  const bool per_rank_;
+  const bool per_rank_, saved_;
 };
 
 class ZeroAccumulators : public Pass {
@@ -53,7 +57,9 @@ class ZeroAccumulators : public Pass {
     FLEET_CHECK(section >= 0, "zero_accumulators needs a section");
     bool any = false;
     for (const VarId parameter : program.parameters()) {
-      const VarId merged = program.find(program.var(parameter).name + kMergedGradient);
+      const std::string name = program.var(parameter).name + kMergedGradient;
+      VarId merged = program.find(name);
+      if (merged == kNoVar) merged = program.find(kNotSaved + name);
       if (merged == kNoVar) continue;
       program.append(section, "fill", {}, {merged},
                      {{"shape", to_attribute(program.var(merged).shape)}});
@@ -70,7 +76,7 @@ class ZeroAccumulators : public Pass {
 
 FLEET_PASS(merge_gradients) {
   def.help = "adds up the gradients of several steps";
-  def.options = {{"per_rank", true}};
+  def.options = {{"per_rank", true}, {"saved", true}};
   def.create = create_pass<MergeGradients>;
 }
 

@@ -110,12 +110,18 @@ std::map<int, std::vector<VarId>> by_owner(const Owners& owners) {
   return parameters;
 }
 
-void broadcast(Program& program, SectionId section, const std::vector<VarId>& vars, int owner,
-               const OwnerMessages& messages) {
-  program
-      .append(section, "broadcast", vars, vars,
-              {{"root", int64_t{owner}}, {"communicator", int64_t{messages.group}}})
-      .stream = messages.stream;
+// One message for each type. Returns their number.
+int broadcast(Program& program, SectionId section, const std::vector<VarId>& vars, int owner,
+              const OwnerMessages& messages) {
+  std::map<DType, std::vector<VarId>> by_type;
+  for (const VarId id : vars) by_type[program.var(id).dtype].push_back(id);
+  for (const auto& [type, same] : by_type) {
+    program
+        .append(section, "broadcast", same, same,
+                {{"root", int64_t{owner}}, {"communicator", int64_t{messages.group}}})
+        .stream = messages.stream;
+  }
+  return static_cast<int>(by_type.size());
 }
 
 }  // namespace
@@ -253,13 +259,11 @@ int broadcast_from_owners(Program& program, SectionId optimize, const Owners& ow
   int count = 0;
   for (const auto& [owner, parameters] : by_owner(owners)) {
     if (fuse) {
-      broadcast(program, optimize, parameters, owner, messages);
-      ++count;
+      count += broadcast(program, optimize, parameters, owner, messages);
       continue;
     }
     for (const VarId parameter : parameters) {
-      broadcast(program, optimize, {parameter}, owner, messages);
-      ++count;
+      count += broadcast(program, optimize, {parameter}, owner, messages);
     }
   }
   for (const auto& [parameter, owner] : owners) {

@@ -20,9 +20,10 @@ struct PassStep {
 
 // The rank that a Program is for, and the hardware it computes on.
 struct PassContext {
-  int rank = 0;   // in the job; each rank may have a different Program
-  int ranks = 1;  // number of ranks in the job
-  int nodes = 1;  // number of nodes that they are on
+  int rank = 0;     // in the job; each rank may have a different Program
+  int ranks = 1;    // number of ranks in the job
+  int nodes = 1;    // number of nodes that they are on
+  int servers = 0;  // parameter servers, which make the updates; 0: the ranks make them
   // The ranks that train the same parameters on other samples, including this one; empty: all.
   std::vector<int> data_parallel = {};
   int stages = 1;             // in a pipeline: rank r has stage r mod stages
@@ -36,6 +37,10 @@ struct PassContext {
   bool host_memory = true;                       // it uses the host's memory, not its own
   std::vector<std::string> backend_passes = {};  // that only this backend has kernels for
   std::string optimizer = "momentum";            // that the job trains with
+  // The type that parameters and the optimizer's states are stored in: float32 or bfloat16, which
+  // is rounded stochastically.
+  DType weights = DType::kFloat32;
+  uint64_t seed = 1;  // the job's, for that rounding
   // Scales the loss in bfloat16 too, where it is unnecessary: for tests on the CPU.
   bool scale_low_loss = false;
   // If set, run_pass() and the strategy append what they do. Must outlive the build.

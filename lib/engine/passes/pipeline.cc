@@ -38,6 +38,7 @@ class Splitter {
     find_imports();
     find_gradients();
     find_parts();
+    find_slices();
     grow_feeds();
     old_ = std::move(program_.ops());
     program_.ops().clear();
@@ -179,6 +180,20 @@ class Splitter {
     }
   }
 
+  // A feed is sliced where a reader that always runs would read it: the first one may run only in
+  // steps whose metrics are fetched.
+  void find_slices() {
+    for (const Op& op : program_.ops()) {
+      const SectionId section = kind_of(op) == Kind::kBackward ? options_.forward : op.section;
+      const Predicate& when = program_.sections()[section].when;
+      for (const VarId id : op.reads()) {
+        if (!has_id(options_.batch.feeds, id)) continue;
+        SectionId& found = sliced_in_.try_emplace({id, when.training}, section).first->second;
+        if (!program_.sections()[found].when.covers(when)) found = section;
+      }
+    }
+  }
+
   void grow_feeds() {
     for (const VarId id : options_.batch.feeds) {
       std::vector<int64_t> dims = to_attribute(program_.var(id).shape);
@@ -226,12 +241,15 @@ class Splitter {
     return known == imported_.end() ? id : known->second;
   }
 
-  // The rows of a micro-batch. Section: the first reader's, which may be `remote`.
+  // The rows of a micro-batch. Section: the first reader's, which may be `remote`, as the slice is
+  // then.
   VarId slice(VarId feed, int micro_batch, SectionId section) {
     if (options_.micro_batches == 1) return feed;
     const auto [known, is_new] =
         slices_.try_emplace({feed, micro_batch, is_training(section)}, kNoVar);
     if (!is_new) return known->second;
+    const SectionId where = sliced_in_.at({feed, is_training(section)});
+    section = program_.sections()[section].remote ? remote_section(where) : where;
     known->second = program_.temporary(program_.var(feed).name + "#" + std::to_string(micro_batch));
     program_.append(
         section, "slice", {feed}, {known->second},
@@ -552,11 +570,12 @@ class Splitter {
   std::map<VarId, Value> values_;
   // {in training, owner, parameter} -> the furthest stage that reads it
   std::map<std::tuple<bool, int, VarId>, int> imports_;
-  std::map<std::pair<VarId, bool>, VarId> imported_;  // {parameter, in training} -> here
-  std::set<VarId> parts_;                             // of gradients, sent once a step
-  std::map<int, std::set<VarId>> completed_by_;       // operation -> gradients
-  std::map<VarId, std::vector<VarId>> parameters_;    // by gradient
-  std::vector<std::map<VarId, VarId>> local_;         // by micro-batch: original -> here
+  std::map<std::pair<VarId, bool>, VarId> imported_;       // {parameter, in training} -> here
+  std::set<VarId> parts_;                                  // of gradients, sent once a step
+  std::map<int, std::set<VarId>> completed_by_;            // operation -> gradients
+  std::map<VarId, std::vector<VarId>> parameters_;         // by gradient
+  std::vector<std::map<VarId, VarId>> local_;              // by micro-batch: original -> here
+  std::map<std::pair<VarId, bool>, SectionId> sliced_in_;  // {feed, in training}
   std::map<std::tuple<VarId, int, bool>, VarId> slices_;
   std::vector<Sent> sent_;
   std::vector<Op> old_;

@@ -140,18 +140,5 @@ TEST(SharedMemory, OfRandomPrograms_IsNeverUsedForTwoThingsAtOnce) {
                                [](int seed) { return plan_program(random_program(seed), {}); });
 }
 
-TEST(SharedMemory, OfSeveralComputingStreams_IsNeverUsedForTwoThingsAtOnce) {
-  int regions = 0;
-  expect_nothing_is_used_twice(100, [&](int seed) {
-    PlanOptions options;
-    options.compute_streams = 2 + seed % 3;
-    if (seed % 2 == 0) options.shuffle = seed;
-    Plan plan = plan_program(random_program(seed, true), {}, options);
-    for (const PlannedOp& planned : plan.ops) regions = std::max(regions, planned.region);
-    return plan;
-  });
-  EXPECT_GT(regions, 3);
-}
-
 }  // namespace
 }  // namespace fleet

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "tests/engine/optim/rules.h"
@@ -59,6 +60,25 @@ TEST(Lars, ManyElements_MatchesNaiveFormula) {
   const Reference reference{.coeff = 0.05, .decay = 0.1, .coupled = 0.02};
   expect_all_near(rules.run(), reference.run(large, 0.1));
   expect_all_near(rules.values("small"), reference.run(small, 0.1));
+}
+
+// As in another layout, or on a parameter server: the sums' order differs, the rate does not.
+TEST(Lars, OtherOrderOfElements_HasTheSameBits) {
+  for (const char* rule : {R"({"name": "lars", "weight_decay": 0.1})", R"({"name": "lamb"})"}) {
+    Trained one{"one", std::vector<float>(20011), {std::vector<float>(20011)}};
+    for (size_t i = 0; i < one.start.size(); ++i) {
+      one.start[i] = std::sin(static_cast<float>(i) * 0.37f);
+      one.gradients[0][i] = std::exp(2 * std::sin(static_cast<float>(i) * 0.11f));
+    }
+    Trained other = one;
+    other.name = "other";
+    std::ranges::reverse(other.start);
+    std::ranges::reverse(other.gradients[0]);
+    Rules rules(rule, {one, other});
+    std::vector<float> reversed = rules.run();
+    std::ranges::reverse(reversed);
+    EXPECT_EQ(rules.values("other"), reversed) << rule;
+  }
 }
 
 TEST(Lars, ZeroParameterOrGradient_TakesThePlainRate) {

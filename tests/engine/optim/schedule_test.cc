@@ -8,10 +8,45 @@ namespace fleet {
 namespace {
 
 Schedule make(const std::string& json, int64_t steps_per_epoch, int64_t epochs,
-              int64_t global_batch = 0) {
+              int64_t global_batch = 0, int64_t max_steps = 0) {
   const ConfigTree tree = ConfigTree::from_json(json, "test");
   return Schedule(tree.validate(schedule_schema(*tree.peek("name"))), steps_per_epoch, epochs,
-                  global_batch);
+                  global_batch, max_steps);
+}
+
+// As in transformers, whose schedules span max_steps if it is given.
+TEST(Schedule, MaxSteps_EndsTheSpan) {
+  const std::string cosine = R"({"name": "cosine", "base": 1, "warmup_steps": 4})";
+  const Schedule whole = make(cosine, 10, 2), cut = make(cosine, 10, 9, 0, 20);
+  for (const int64_t step : {0, 4, 11, 19, 20, 30}) {
+    EXPECT_EQ(cut.learning_rate(step), whole.learning_rate(step)) << step;
+  }
+  EXPECT_EQ(cut.shortened_end(), 20);
+  EXPECT_EQ(whole.shortened_end(), 0);
+  EXPECT_EQ(make(cosine, 10, 2, 0, 21).shortened_end(), 0) << "the epochs end first";
+  EXPECT_EQ(make(cosine, 10, 2, 0, 21).learning_rate(19), whole.learning_rate(19));
+  const Schedule constant = make(R"({"name": "constant", "base": 1})", 10, 9, 0, 20);
+  EXPECT_EQ(constant.shortened_end(), 0) << "it does not depend on the end";
+  for (const std::string& name : schedule_registry().names()) {
+    if (!schedule_registry().get(name).spans_job) continue;
+    const std::string json = R"({"name": ")" + name + "\"}";
+    const Schedule a = make(json, 10, 2), b = make(json, 10, 3, 0, 20);
+    for (int64_t step = 0; step < 20; ++step) {
+      EXPECT_EQ(a.learning_rate(step), b.learning_rate(step)) << name << " at " << step;
+    }
+  }
+}
+
+TEST(Schedule, BaseRate_IsThatOfTheFirstPieceWithoutABase) {
+  const auto base_of = [](const std::string& json) {
+    const ConfigTree tree = ConfigTree::from_json(json, "test");
+    return base_rate(tree.validate(schedule_schema(tree.peek("name").value_or("constant"))));
+  };
+  EXPECT_EQ(base_of(R"({"name": "cosine", "base": 0.4})"), 0.4);
+  EXPECT_EQ(base_of(R"({"name": "constant"})"), 0.1);
+  EXPECT_EQ(base_of(R"({"name": "piecewise", "boundaries": [1], "values": [0.5, 0.2]})"), 0.5);
+  EXPECT_EQ(base_of(R"({"name": "piecewise", "boundaries": [1], "values": [0.5, 0.2], "base": 2})"),
+            2);
 }
 
 TEST(Schedule, Constant_Stays) {

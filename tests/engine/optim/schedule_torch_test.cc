@@ -46,6 +46,14 @@ TEST(ScheduleTorch, Exponential_GivesItsRates) {
                want);
 }
 
+// transformers' get_linear_schedule_with_warmup(3 steps of 10), and without a warm-up.
+TEST(ScheduleTorch, Linear_GivesTransformersRates) {
+  expect_rates(make(R"({"name": "linear", "base": 0.5, "warmup_steps": 3})", 5, 2),
+               {0.0, 0.166666666667, 0.333333333333, 0.5, 0.428571428571, 0.357142857143,
+                0.285714285714, 0.214285714286, 0.142857142857, 0.0714285714286, 0.0, 0.0});
+  expect_rates(make(R"({"name": "linear", "base": 0.5})", 1, 5), {0.5, 0.4, 0.3, 0.2, 0.1, 0, 0});
+}
+
 // CosineAnnealingWarmRestarts(2, T_mult=2, eta_min=.01), stepped with epoch + i / 4.
 TEST(ScheduleTorch, CosineRestarts_GivesItsRates) {
   const std::vector<double> want = {0.5,

@@ -98,6 +98,31 @@ TEST(Amp, Float32ResultOfAWhiteOperation_StaysFloat32) {
   }
 }
 
+// What a task computes from losses of samples, or from numbers that it predicts.
+TEST(Amp, LossesOfTexts_AreFloat32) {
+  for (const bool pure : {false, true}) {
+    Program program;
+    const SectionId forward = program.add_section("forward", {});
+    const VarId x = program.parameter("x", {4, 8}, {}), w = program.parameter("w", {8, 3}, {});
+    const VarId labels = program.feed("labels", DType::kInt64, {4});
+    const VarId weight = program.feed("weight", DType::kFloat32, {4});
+    const VarId targets = program.feed("targets", DType::kFloat32, {4, 3});
+    const VarId logits = program.emit(forward, "matmul", {x, w})[0];
+    const VarId losses = program.emit(forward, "softmax_with_cross_entropy", {logits, labels})[0];
+    const VarId both = program.emit(forward, "elementwise_add", {losses, losses})[0];
+    const VarId counted = program.emit(forward, "elementwise_mul", {both, weight})[0];
+    const VarId mean = program.emit(forward, "mean", {counted})[0];
+    const VarId sum = program.emit(forward, "scale", {mean}, {{"scale", 4.0}})[0];
+    const VarId errors = program.emit(forward, "elementwise_sub", {logits, targets})[0];
+    const VarId squares = program.emit(forward, "elementwise_mul", {errors, errors})[0];
+    run_pass("amp", program, {}, {{"pure", pure}});
+    EXPECT_EQ(program.var(logits).dtype, DType::kBFloat16);
+    for (const VarId id : {losses, both, counted, mean, sum, errors, squares}) {
+      EXPECT_EQ(program.var(id).dtype, DType::kFloat32) << program.var(id).name << pure;
+    }
+  }
+}
+
 // Operations as another file would add them: amp has no list of names that has to know them.
 void define_unary(OpDef& def) {
   def.inputs = {{"x"}};
