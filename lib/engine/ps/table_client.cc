@@ -1,0 +1,290 @@
+#include "ps/table_client.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "base/text.h"
+#include "ps/saved_tables.h"
+#include "ps/tables/snapshot.h"
+#include "ps/tables/virtual_shards.h"
+
+namespace fleet::ps {
+namespace {
+
+// Trainer 0 writes the manifest, so it must see what the servers wrote.
+void check_visible(const std::string& folder, const std::vector<Json>& parts) {
+  for (const Json& part : parts) {
+    for (const Json& file : part.at("files").elements()) {
+      const std::string path = folder + "/" + file.at("file").get<std::string>();
+      std::error_code error;
+      const auto bytes = std::filesystem::file_size(path, error);
+      if (!error && bytes == file.at("bytes").get<uint64_t>()) continue;
+      throw Error(ErrorCode::kIo, "a server wrote it, trainer 0 does not see it", path,
+                  "set train.output to a folder that all nodes share");
+    }
+  }
+}
+
+}  // namespace
+
+TableClient::TableClient(std::vector<ServedTable> tables,
+                         const std::vector<TableSettings>& settings, TableClientOptions options)
+    : options_(std::move(options)), deltas_(options_.deltas) {
+  FLEET_CHECK(tables.size() == settings.size(), "tables without settings");
+  for (size_t i = 0; i < tables.size(); ++i) {
+    FLEET_CHECK(tables[i].name == settings[i].name && tables[i].dim == settings[i].dim,
+                "settings of another table than '" + tables[i].name + "'");
+    Table table{.served = std::move(tables[i]), .scores = settings[i].scores};
+    table.parts.resize(static_cast<size_t>(options_.servers));
+    table.rows.resize(static_cast<size_t>(table.served.most * table.served.dim));
+    table.gradients.resize(table.rows.size());
+    table.merger.emplace(table.served.name, static_cast<size_t>(table.served.dim));
+    tables_.push_back(std::move(table));
+  }
+}
+
+void TableClient::divide(Table& table) const {
+  for (Part& part : table.parts) {
+    part.numbers.clear();
+    part.ids.clear();
+  }
+  const std::vector<uint64_t>& ids = table.ids.ids();
+  for (size_t number = 0; number < ids.size(); ++number) {
+    Part& part = table.parts[static_cast<size_t>(server_of(ids[number], options_.servers))];
+    part.numbers.push_back(static_cast<uint32_t>(number));
+    part.ids.push_back(ids[number]);
+  }
+}
+
+void TableClient::send_pulls(const Table& table, uint16_t number, int64_t step, bool evaluation) {
+  for (int s = 0; s < options_.servers; ++s) {
+    const Part& part = table.parts[static_cast<size_t>(s)];
+    Message pull{
+        .header = {.type = MessageType::kPull,
+                   .table = number,
+                   .count = static_cast<uint32_t>(part.ids.size()),
+                   .version = step},
+        .parts = {bytes_of_head(RowsPullHead{.cuts = cuts_, .lookup = evaluation ? 1u : 0u}),
+                  bytes_of_values(part.ids)}};
+    if (!evaluation) {
+      std::vector<uint32_t> occurrences;
+      occurrences.reserve(part.numbers.size());
+      for (const uint32_t n : part.numbers) occurrences.push_back(table.ids.occurrences()[n]);
+      pull.parts.push_back(bytes_of_values(std::move(occurrences)));
+    }
+    options_.send(s, std::move(pull));
+  }
+}
+
+void TableClient::take_rows(Table& table, bool evaluation) {
+  const auto dim = static_cast<size_t>(table.served.dim);
+  for (int s = 0; s < options_.servers; ++s) {
+    const Part& part = table.parts[static_cast<size_t>(s)];
+    const Message message = options_.wait(s, MessageType::kValues);
+    const auto head = head_of<RowsHead>(message);
+    const std::span<const float> rows =
+        values_at<float>(message.payload(), sizeof head, part.ids.size() * dim);
+    for (size_t i = 0; i < part.numbers.size(); ++i) {
+      std::memcpy(&table.rows[part.numbers[i] * dim], &rows[i * dim], dim * sizeof(float));
+    }
+    if (evaluation) table.missing += head.missing;
+  }
+  if (evaluation) table.looked_up += table.ids.ids().size();
+}
+
+void TableClient::feed_rows(Executor& executor, const ParameterExchange::Columns& columns,
+                            int64_t step, bool evaluation) {
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    Table& table = tables_[t];
+    table.ids.set(columns(table.served.column), table.served.name);
+    divide(table);
+    send_pulls(table, static_cast<uint16_t>(t + 1), step, evaluation);
+    if (!evaluation) {
+      table.clicks =
+          clicks_of(table.ids, table.scores ? columns(kLabelColumn) : std::span<const std::byte>());
+    }
+    executor.feed(table.served.places, table.ids.places());
+  }
+  for (Table& table : tables_) {
+    take_rows(table, evaluation);
+    executor.feed(table.served.rows, table.rows);
+  }
+}
+
+void TableClient::add_to_sums(Executor& executor, Table& table) {
+  executor.read(table.served.gradient, table.gradients);
+  table.merger->add(table.ids.ids(), table.ids.occurrences(), table.clicks, table.gradients);
+}
+
+void TableClient::merge(Executor& executor) {
+  for (Table& table : tables_) add_to_sums(executor, table);
+}
+
+void TableClient::collect(Executor& executor) {
+  if (std::exchange(collected_, true)) return;
+  for (Table& table : tables_) {
+    if (table.merger->empty()) {
+      executor.read(table.served.gradient, table.gradients);
+    } else {
+      add_to_sums(executor, table);
+    }
+  }
+}
+
+bool TableClient::merged_is_finite(const Program& program, const std::string& gradient) const {
+  return std::ranges::all_of(tables_, [&](const Table& table) {
+    return program.var(table.served.gradient).name != gradient || table.merger->finite();
+  });
+}
+
+RowPart TableClient::rows_of(const Table& table, const Part& part) {
+  const auto dim = static_cast<size_t>(table.served.dim);
+  RowPart rows{.ids = part.ids};
+  rows.values.resize(part.ids.size() * dim);
+  rows.shows.reserve(part.ids.size());
+  rows.clicks.reserve(part.ids.size());
+  for (size_t i = 0; i < part.numbers.size(); ++i) {
+    const uint32_t number = part.numbers[i];
+    rows.shows.push_back(static_cast<float>(table.ids.occurrences()[number]));
+    rows.clicks.push_back(table.clicks[number]);
+    std::memcpy(&rows.values[i * dim], &table.gradients[number * dim], dim * sizeof(float));
+  }
+  return rows;
+}
+
+void TableClient::add_merged(size_t number, RowPush* push) const {
+  const Table& table = tables_[number];
+  const auto dim = static_cast<ptrdiff_t>(table.served.dim);
+  const MergedRows& merged = table.merger->rows();
+  for (size_t i = 0; i < merged.ids.size(); ++i) {
+    const auto server = static_cast<size_t>(server_of(merged.ids[i], options_.servers));
+    RowPart& part = (*push)[server][number];
+    part.ids.push_back(merged.ids[i]);
+    part.shows.push_back(merged.shows[i]);
+    part.clicks.push_back(merged.clicks[i]);
+    const auto first = merged.gradients.begin() + static_cast<ptrdiff_t>(i) * dim;
+    part.values.insert(part.values.end(), first, first + dim);
+  }
+}
+
+RowPush TableClient::gradients(Executor& executor) {
+  collect(executor);
+  collected_ = false;
+  RowPush push(static_cast<size_t>(options_.servers), std::vector<RowPart>(tables_.size()));
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    Table& table = tables_[t];
+    if (table.merger->empty()) {
+      for (size_t s = 0; s < push.size(); ++s) push[s][t] = rows_of(table, table.parts[s]);
+    } else {
+      add_merged(t, &push);
+      table.merger->clear();
+    }
+  }
+  return push;
+}
+
+void TableClient::send(RowPush push, uint64_t sequence, int64_t step) const {
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    for (int s = 0; s < options_.servers; ++s) {
+      RowPart& part = push[static_cast<size_t>(s)][t];
+      options_.send(s, push_message(std::move(part), static_cast<uint16_t>(t + 1), sequence, step));
+    }
+  }
+}
+
+std::vector<MergedRows> TableClient::merged_rows() const {
+  std::vector<MergedRows> all;
+  for (const Table& table : tables_) all.push_back(table.merger->rows());
+  return all;
+}
+
+void TableClient::restore_merged_rows(std::vector<MergedRows> rows) {
+  for (MergedRows& one : rows) {
+    const auto table =
+        std::ranges::find(tables_, one.table, [](const Table& of) { return of.served.name; });
+    if (table == tables_.end()) throw_unknown_table(one.table);
+    table->merger->restore(std::move(one));
+  }
+}
+
+// The results by server; throws the first error of one, after all have answered.
+std::vector<Json> TableClient::command(const Json& command) {
+  for (int s = 0; s < options_.servers; ++s) {
+    options_.send(s, json_message(MessageType::kCommand, command));
+  }
+  std::vector<Json> results;
+  for (int s = 0; s < options_.servers; ++s) {
+    results.push_back(json_of(options_.wait(s, MessageType::kResult)));
+  }
+  for (const Json& result : results) throw_if_failed(result);
+  return results;
+}
+
+void TableClient::load(const std::string& folder) {
+  if (options_.trainer == 0)
+    command({{"command", "load"}, {"folder", tables_of_checkpoint(folder)}});
+}
+
+// A trainer 0 that was lost while it cut may have reached some servers only. The cuts of the others
+// are made up for: a snapshot has the same version on all servers.
+void TableClient::cut() {
+  cuts_ += 1;
+  if (options_.trainer != 0) return;
+  const Json cut = {{"command", "cut"}, {"cuts", cuts_}};
+  std::vector<int64_t> versions;
+  for (const Json& result : command(cut)) versions.push_back(result.at("version").get<int64_t>());
+  const int64_t most = *std::ranges::max_element(versions);
+  for (int s = 0; s < options_.servers; ++s) {
+    for (int64_t& version = versions[static_cast<size_t>(s)]; version < most; ++version) {
+      command_to(s, {{"command", "drop"}});
+      command_to(s, cut);
+    }
+  }
+}
+
+void TableClient::command_to(int server, const Json& command) const {
+  options_.send(server, json_message(MessageType::kCommand, command));
+  throw_if_failed(json_of(options_.wait(server, MessageType::kResult)));
+}
+
+std::string TableClient::save(const std::string& folder) {
+  if (folder.empty()) {
+    command({{"command", "drop"}});
+    return "";
+  }
+  const std::string tables = tables_of_checkpoint(folder);
+  Json write = {{"command", "write"}, {"folder", tables}};
+  const std::optional<DeltaBase> base = deltas_.base_for(folder);
+  if (base) write["since"] = base->versions;
+  std::vector<Json> parts;
+  for (const Json& result : command(write)) {
+    for (const Json& part : result.at("parts").elements()) parts.push_back(part);
+  }
+  check_visible(tables, parts);
+  const std::string of_base = base ? tables_of_checkpoint(base->checkpoint) : "";
+  finish_snapshot(tables, parts, {.base = of_base});
+  deltas_.written(folder, parts);
+  return base ? base->checkpoint : "";
+}
+
+void TableClient::shrink(int64_t step, int64_t age) {
+  cuts_ += 1;
+  if (options_.trainer != 0) return;
+  command({{"command", "shrink"}, {"cuts", cuts_}, {"step", step}, {"age", age}});
+}
+
+std::vector<std::string> TableClient::missing_lines() {
+  std::vector<std::string> lines;
+  for (Table& table : tables_) {
+    if (table.missing > 0) {
+      lines.push_back("table " + table.served.name + ": " + std::to_string(table.missing) + " of " +
+                      std::to_string(table.looked_up) +
+                      " lookups of the evaluation had no row, and took the initial one");
+    }
+    table.missing = table.looked_up = 0;
+  }
+  return lines;
+}
+
+}  // namespace fleet::ps

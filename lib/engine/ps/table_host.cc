@@ -1,0 +1,475 @@
+#include "ps/table_host.h"
+
+#include <algorithm>
+#include <cstring>
+#include <future>
+
+#include "base/counted.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/number_text.h"
+#include "base/text.h"
+#include "ps/tables/table_rule.h"
+#include "train/unique_ids.h"
+
+namespace fleet::ps {
+
+// Set by the thread of a write when it ends.
+struct WriteResult {
+  static constexpr int kNobody = -1;  // waits for it: the trainer is lost
+  int trainer = 0;
+  std::promise<Json> promise;
+  std::future<Json> json = promise.get_future();
+};
+
+namespace {
+
+struct Pull {
+  RowsPullHead head;
+  std::span<const uint64_t> ids;
+  std::span<const uint32_t> occurrences;  // empty for a lookup
+};
+
+Pull pull_of(const Message& message) {
+  const size_t count = message.header.count;
+  Pull pull{.head = head_of<RowsPullHead>(message)};
+  const std::span<const std::byte> payload = message.payload();
+  pull.ids = values_at<uint64_t>(payload, sizeof pull.head, count);
+  if (pull.head.lookup == 0) {
+    pull.occurrences =
+        values_at<uint32_t>(payload, sizeof pull.head + count * sizeof(uint64_t), count);
+  }
+  return pull;
+}
+
+struct Push {
+  std::span<const uint64_t> ids;
+  std::span<const float> shows, clicks, gradients;
+};
+
+Push push_of(const Message& message, size_t dim) {
+  const size_t count = message.header.count;
+  const std::span<const std::byte> payload = message.payload();
+  const size_t shows = count * sizeof(uint64_t), clicks = shows + count * sizeof(float);
+  return {.ids = values_at<uint64_t>(payload, 0, count),
+          .shows = values_at<float>(payload, shows, count),
+          .clicks = values_at<float>(payload, clicks, count),
+          .gradients = values_at<float>(payload, clicks + count * sizeof(float), count * dim)};
+}
+
+Message rows_message(const Message& pull, uint64_t missing, std::vector<float> rows) {
+  return {.header = {.type = MessageType::kValues,
+                     .table = pull.header.table,
+                     .count = pull.header.count,
+                     .version = pull.header.version},
+          .parts = {bytes_of_head(RowsHead{.missing = missing}), bytes_of_values(std::move(rows))}};
+}
+
+// The rows of all trainers, each id once.
+struct RowSums {
+  UniqueIds unique;
+  std::vector<float> gradients, shows, clicks;
+  std::vector<uint16_t> trainers;  // that have the row
+
+  void add(const Push& push, size_t dim) {
+    for (size_t i = 0; i < push.ids.size(); ++i) {
+      const size_t row = unique.add(push.ids[i]);
+      const float* const gradient = push.gradients.data() + i * dim;
+      if (row == trainers.size()) {
+        gradients.insert(gradients.end(), gradient, gradient + dim);
+        shows.push_back(push.shows[i]);
+        clicks.push_back(push.clicks[i]);
+        trainers.push_back(1);
+        continue;
+      }
+      float* const sum = gradients.data() + row * dim;
+      for (size_t j = 0; j < dim; ++j) sum[j] += gradient[j];
+      shows[row] += push.shows[i];
+      clicks[row] += push.clicks[i];
+      ++trainers[row];
+    }
+  }
+  // The zeros of trainers without a row change only the sign of a zero.
+  void add_zeros(size_t dim, int all) {
+    for (size_t row = 0; row < trainers.size(); ++row) {
+      if (trainers[row] == all) continue;
+      for (size_t j = 0; j < dim; ++j) gradients[row * dim + j] += 0.0f;
+    }
+  }
+};
+
+}  // namespace
+
+TableHost::TableHost(std::vector<TableSettings> tables, int server, int servers, int trainers,
+                     ServerMode mode)
+    : server_(server), trainers_(trainers), mode_(mode) {
+  for (TableSettings& settings : tables) {
+    auto served = std::make_unique<Served>();
+    served->shrink_every = settings.shrink_every;
+    served->table =
+        std::make_unique<SparseTable>(std::move(settings), shards_of_server(server, servers));
+    served->pushes.resize(static_cast<size_t>(trainers));
+    if (mode == ServerMode::kGeo) served->recorder.emplace(trainers);
+    tables_.push_back(std::move(served));
+  }
+}
+
+TableHost::~TableHost() = default;
+
+TableHost::Served& TableHost::served(const Message& message) {
+  const size_t number = message.header.table;
+  FLEET_CHECK(number >= 1 && number <= tables_.size(), "a message about an unknown table");
+  return *tables_[number - 1];
+}
+
+// A trainer may be ahead of trainer 0, which has not asked for the cut of their last step yet. A
+// shrink belongs to the previous step.
+bool TableHost::must_wait(const Served& served, const Message& message) const {
+  if (apart()) return false;
+  const auto head = head_of<RowsPullHead>(message);
+  return head.cuts > cuts_ || (head.lookup == 0 && !served.shrinks_due.empty());
+}
+
+RowAnswers TableHost::pull(int trainer, Message message) {
+  Served& table = served(message);
+  if (head_of<RowsPullHead>(message).changes) return {{trainer, changes(table, trainer, message)}};
+  table.pulls.push_back({trainer, std::move(message)});
+  RowAnswers answers;
+  answer_pulls(table, &answers);
+  return answers;
+}
+
+void TableHost::answer_pulls(Served& served, RowAnswers* answers) {
+  const bool by_count = !apart() && served.table->settings().entry == TableSettings::Entry::kCount;
+  if (by_count && std::ssize(served.pulls) == trainers_) {
+    const auto ready = [&](const Waiting& one) { return !must_wait(served, one.message); };
+    const auto trains = [](const Waiting& one) {
+      return head_of<RowsPullHead>(one.message).lookup == 0;
+    };
+    if (std::ranges::all_of(served.pulls, trains) && std::ranges::all_of(served.pulls, ready)) {
+      return answer_together(served, answers);
+    }
+  }
+  std::erase_if(served.pulls, [&](const Waiting& one) {
+    const bool together = by_count && head_of<RowsPullHead>(one.message).lookup == 0;
+    if (together || must_wait(served, one.message)) return false;
+    answers->push_back({one.trainer, answer(served, one.message)});
+    return true;
+  });
+}
+
+// All trainers see a row from the step on in which their occurrences together admit it.
+void TableHost::answer_together(Served& served, RowAnswers* answers) {
+  std::ranges::sort(served.pulls, {}, &Waiting::trainer);
+  size_t count = 0;
+  for (const Waiting& one : served.pulls) count += one.message.header.count;
+  UniqueIds unique;
+  unique.clear(count);
+  std::vector<uint32_t> occurrences, places;
+  for (const Waiting& one : served.pulls) {
+    const Pull pull = pull_of(one.message);
+    for (size_t i = 0; i < pull.ids.size(); ++i) {
+      const uint32_t place = unique.add(pull.ids[i]);
+      if (place == occurrences.size()) occurrences.push_back(0);
+      occurrences[place] += pull.occurrences[i];
+      places.push_back(place);
+    }
+  }
+  const auto dim = static_cast<size_t>(served.table->layout().dim);
+  std::vector<float> rows(unique.ids().size() * dim);
+  served.table->pull(unique.ids(), rows, occurrences);
+  size_t at = 0;
+  for (const Waiting& one : served.pulls) {
+    std::vector<float> own(one.message.header.count * dim);
+    for (size_t i = 0; i < one.message.header.count; ++i) {
+      std::copy_n(&rows[places[at++] * dim], dim, &own[i * dim]);
+    }
+    answers->push_back({one.trainer, rows_message(one.message, 0, std::move(own))});
+  }
+  served.pulls.clear();
+}
+
+Message TableHost::answer(const Served& served, const Message& message) {
+  const Pull pull = pull_of(message);
+  std::vector<float> rows(pull.ids.size() * static_cast<size_t>(served.table->layout().dim));
+  if (pull.head.lookup == 0) {
+    served.table->pull(pull.ids, rows, pull.occurrences);
+    return rows_message(message, 0, std::move(rows));
+  }
+  const int64_t before = served.table->counts_of_lookups();
+  served.table->lookup(pull.ids, rows);
+  return rows_message(message, static_cast<uint64_t>(served.table->counts_of_lookups() - before),
+                      std::move(rows));
+}
+
+Message TableHost::changes(Served& served, int trainer, const Message& pull) {
+  FLEET_CHECK(served.recorder, "a pull of changes in another mode than geo");
+  std::vector<uint64_t> ids = served.recorder->take(trainer);
+  std::vector<float> rows(ids.size() * static_cast<size_t>(served.table->layout().dim));
+  served.table->lookup(ids, rows);
+  return {.header = {.type = MessageType::kValues,
+                     .table = pull.header.table,
+                     .count = static_cast<uint32_t>(ids.size()),
+                     .version = pull.header.version},
+          .parts = {bytes_of_head(RowsHead()), bytes_of_values(std::move(ids)),
+                    bytes_of_values(std::move(rows))}};
+}
+
+void TableHost::push(int trainer, Message message) {
+  Served& table = served(message);
+  table.pushes[static_cast<size_t>(trainer)] = std::move(message);
+}
+
+// An update may end several steps (gradient_merge).
+void TableHost::update(const TableUpdate& update) {
+  for (const auto& served : tables_) {
+    if (!update.left_out) apply(*served, update.learning_rate);
+    for (std::optional<Message>& push : served->pushes) push.reset();
+    const int64_t every = served->shrink_every;
+    if (every == 0 || update.to / every == update.from / every) continue;
+    served->shrinks_due.push_back({.step = update.to});
+    if (!cutting()) shrink(*served);
+  }
+}
+
+void TableHost::apply_push(int trainer, bool left_out, float learning_rate) {
+  for (const auto& served : tables_) {
+    const auto message = std::exchange(served->pushes[static_cast<size_t>(trainer)], std::nullopt);
+    FLEET_CHECK(message, "a push without the rows of its tables");
+    if (left_out) continue;
+    const Push push = push_of(*message, static_cast<size_t>(served->table->layout().dim));
+    served->table->push(push.ids, push.gradients,
+                        {.shows = push.shows,
+                         .clicks = push.clicks,
+                         .learning_rate = served->table->settings().rate_at(learning_rate),
+                         .means = true,
+                         .differences = mode_ == ServerMode::kGeo});
+    if (served->recorder) served->recorder->pushed(push.ids);
+  }
+}
+
+void TableHost::advance(int64_t before, int64_t after) {
+  for (const auto& served : tables_) {
+    const int64_t every = served->shrink_every;
+    if (every == 0) continue;
+    for (int64_t step = (before / every + 1) * every; step <= after; step += every) {
+      served->shrinks_due.push_back({.step = step});
+    }
+    if (!cutting()) shrink(*served);
+  }
+}
+
+void TableHost::leave(int trainer) {
+  for (const auto& served : tables_) {
+    if (served->recorder) served->recorder->leave(trainer);
+  }
+}
+
+void TableHost::replace(int trainer) {
+  for (const auto& served : tables_) {
+    served->pushes[static_cast<size_t>(trainer)].reset();
+    std::erase_if(served->pulls, [&](const Waiting& one) { return one.trainer == trainer; });
+    if (served->recorder) served->recorder->begin(trainer);
+  }
+  if (trainer != 0) return;
+  commands_.clear();
+  cut_.reset();
+  if (result_) result_->trainer = WriteResult::kNobody;
+  RowAnswers none;  // nobody waits in async and geo
+  if (!cutting()) shrink_if_due(&none);
+}
+
+void TableHost::apply(Served& served, float learning_rate) {
+  const auto dim = static_cast<size_t>(served.table->layout().dim);
+  size_t count = 0;
+  for (const std::optional<Message>& push : served.pushes) {
+    FLEET_CHECK(push, "a step without the rows of a trainer");
+    count += push->header.count;
+  }
+  RowSums sums;
+  sums.unique.clear(count);
+  for (const std::optional<Message>& push : served.pushes) sums.add(push_of(*push, dim), dim);
+  sums.add_zeros(dim, trainers_);
+  served.table->push(sums.unique.ids(), sums.gradients,
+                     {.shows = sums.shows,
+                      .clicks = sums.clicks,
+                      .learning_rate = served.table->settings().rate_at(learning_rate),
+                      .means = true});
+}
+
+void TableHost::shrink(Served& served) {
+  for (const Shrink& due : std::exchange(served.shrinks_due, {})) {
+    const ShrinkResult result = served.table->shrink(due.age);
+    const int64_t removed = result.by_age + result.by_score + result.by_ttl;
+    spdlog::info("step {}: table {}: {} removed ({} by age, {} by score, {} by ttl), {} left",
+                 due.step, served.table->settings().name, counted(removed, "row"), result.by_age,
+                 result.by_score, result.by_ttl, served.table->counts().rows);
+  }
+}
+
+// After the end of a cut.
+void TableHost::shrink_if_due(RowAnswers* answers) {
+  for (const auto& served : tables_) {
+    if (served->shrinks_due.empty()) continue;
+    shrink(*served);
+    answer_pulls(*served, answers);
+  }
+}
+
+// The shrink that a program asks for.
+void TableHost::command_shrink(const Json& command, RowAnswers* answers) {
+  FLEET_CHECK(!cutting(), "a shrink during a cut");
+  cuts_ = command.at("cuts").get<uint64_t>();
+  for (const auto& served : tables_) {
+    served->shrinks_due.push_back(
+        {.step = command.at("step").get<int64_t>(), .age = command.at("age").get<int64_t>()});
+  }
+  shrink_if_due(answers);
+}
+
+RowAnswers TableHost::command(int trainer, const Message& message) {
+  if (result_ && result_->trainer == WriteResult::kNobody) {
+    commands_.push_back(message);
+    return {};
+  }
+  const Json command = json_of(message);
+  const auto name = command.at("command").get<std::string>();
+  RowAnswers answers;
+  Json result = Json::object();
+  try {
+    if (name == "load") {
+      load(command.at("folder").get<std::string>());
+    } else if (name == "cut") {
+      FLEET_CHECK(!cutting(), "a cut during another one");
+      auto cut = std::make_shared<Cut>();
+      for (const auto& served : tables_) {
+        cut->tables.push_back(std::make_unique<TableCut>(*served->table));
+      }
+      cut_ = std::move(cut);
+      cuts_ = command.at("cuts").get<uint64_t>();
+      result["version"] = empty() ? 0 : tables_[0]->table->version();  // cuts are of all tables
+    } else if (name == "drop") {
+      cut_.reset();
+      if (!cutting()) shrink_if_due(&answers);
+    } else if (name == "shrink") {
+      command_shrink(command, &answers);
+    } else if (name == "write") {
+      begin_write(trainer, command);
+      return poll();
+    } else {
+      FLEET_CHECK(false, "an unknown command '" + name + "'");
+    }
+    answers.push_back({trainer, json_message(MessageType::kResult, result)});
+  } catch (const Error& error) {
+    answers.push_back({trainer, json_message(MessageType::kResult, json_of(error))});
+  }
+  for (const auto& served : tables_) answer_pulls(*served, &answers);
+  return answers;
+}
+
+void TableHost::load(const std::string& folder) {
+  const Snapshot snapshot(folder);
+  for (const auto& served : tables_) {
+    load_table(snapshot, *served->table);
+    spdlog::info("table {}: {} from {}", served->table->settings().name,
+                 counted(served->table->counts().rows, "row"), folder);
+  }
+}
+
+void TableHost::begin_write(int trainer, const Json& command) {
+  FLEET_CHECK(cut_ && !result_, "a write without a cut");
+  const auto folder = command.at("folder").get<std::string>();
+  std::vector<int64_t> since;
+  for (const auto& served : tables_) {
+    const Json* versions = command.find("since");
+    since.push_back(versions ? versions->at(served->table->settings().name).get<int64_t>() : 0);
+  }
+  result_ = std::make_shared<WriteResult>();
+  result_->trainer = trainer;
+  // The cut ends with the thread.
+  writer_ = Thread("table-save", [cut = std::exchange(cut_, nullptr), result = result_, folder,
+                                  since = std::move(since)]() mutable {
+    Json parts = Json::array();
+    try {
+      for (size_t t = 0; t < since.size(); ++t) {
+        parts.push_back(cut->tables[t]->write(folder, since[t]));
+      }
+      cut.reset();
+      result->promise.set_value({{"parts", std::move(parts)}});
+    } catch (const Error& error) {
+      cut.reset();
+      result->promise.set_value(json_of(error));
+    } catch (const std::exception& error) {
+      cut.reset();
+      result->promise.set_value(json_of(Error(ErrorCode::kIo, error.what(), folder)));
+    }
+  });
+}
+
+RowAnswers TableHost::poll() {
+  if (!result_ || result_->json.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    return {};
+  }
+  writer_.join();
+  writer_ = Thread();
+  const std::shared_ptr<WriteResult> ended = std::exchange(result_, nullptr);
+  RowAnswers answers;
+  if (ended->trainer != WriteResult::kNobody) {
+    answers.push_back({ended->trainer, json_message(MessageType::kResult, ended->json.get())});
+  }
+  shrink_if_due(&answers);
+  for (const Message& message : std::exchange(commands_, {})) {
+    std::ranges::move(command(0, message), std::back_inserter(answers));
+  }
+  return answers;
+}
+
+std::vector<int> TableHost::waiting() const {
+  std::vector<int> trainers;
+  for (const auto& served : tables_) {
+    for (const Waiting& one : served->pulls) trainers.push_back(one.trainer);
+  }
+  return trainers;
+}
+
+std::vector<std::string> TableHost::lines() const {
+  std::vector<std::string> lines;
+  for (const auto& served : tables_) {
+    const TableCounts counts = served->table->counts();
+    std::string line = "table " + served->table->settings().name + ": " +
+                       counted(counts.rows, "row") + ", " +
+                       mebibytes(static_cast<size_t>(counts.bytes));
+    if (counts.waiting > 0) {
+      line += ", " + counted(counts.waiting, "id") + " without a row yet";
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+uint64_t hash_of(const std::vector<TableSettings>& tables) {
+  uint64_t hash = 0;  // no tables
+  for (const TableSettings& table : tables) {
+    std::string text = table.name + " " + std::to_string(table.dim) + " " +
+                       std::to_string(table.seed) + " " + std::to_string(table.shrink_every) + " " +
+                       std::to_string(static_cast<int>(table.initializer.kind)) + " " +
+                       std::to_string(static_cast<int>(table.entry)) + " " +
+                       std::to_string(table.entry_count) + " " + std::to_string(table.max_age) +
+                       " " + std::to_string(table.scores) + " " + std::to_string(table.ttl) +
+                       format_printf(" %a", table.base_rate);
+    for (const double number :
+         {table.initializer.low, table.initializer.high, table.initializer.mean,
+          table.initializer.deviation, table.initializer.value, table.entry_probability,
+          table.min_score, table.decay, table.click_weight, table.show_weight}) {
+      text += format_printf(" %a", number);
+    }
+    const Schema rule = table_rule_schema(table.rule.text("name"));
+    for (const ConfigKey& key : rule.keys()) {
+      text += " " + key.path + "=" + table.rule.json(key.path);
+    }
+    hash = hash_text(text, hash);
+  }
+  return hash;
+}
+
+}  // namespace fleet::ps
