@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "models/class_pairs.h"
 #include "models/task.h"
 
 namespace fleet {
@@ -34,6 +35,7 @@ class ClassCounts : public EvaluationCollector {
   int64_t count(int64_t own, int64_t taken_for) const {
     return static_cast<int64_t>(counts_[own * classes_ + taken_for]);
   }
+  ClassPairs pairs() const { return {classes_, counts_}; }
   std::vector<int64_t> samples() const;    // per class
   std::vector<double> accuracies() const;  // per class; NaN for a class without samples
 

@@ -6,7 +6,7 @@ namespace fleet {
 
 void check_class_scores(const TaskBuilder& task) {
   const TaskContext& context = task.context();
-  const Shape wanted = {context.batch(), context.model().integer("num_classes")};
+  const Shape wanted = {context.batch(), context.classes()};
   const Var& var = task.var(task.output("logits"));
   if (var.shape == wanted && var.dtype == DType::kFloat32) return;
   throw Error(ErrorCode::kUsage, std::string("returns ") + name_of(var.dtype) + var.shape.text(),

@@ -36,7 +36,9 @@ MetricSums::MetricSums(std::shared_ptr<const MetricTable> table)
 double MetricSums::value(std::string_view metric) const {
   const MetricDef* def = table_ ? table_->find(metric) : nullptr;
   if (!def) return 0;
-  if (!def->collected) return metric_of(*def, *table_, sums_);
+  if (!def->collected) {
+    return metric_of(*def, *table_, sums_) + (def->plus.empty() ? 0 : value(def->plus));
+  }
   const auto found = collected_.find(metric);
   return found == collected_.end() ? std::nan("") : found->second;
 }

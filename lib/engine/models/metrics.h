@@ -19,6 +19,9 @@ struct MetricDef {
   // No quotient of sums (mean average precision): an EvaluationCollector computes it over all
   // samples of an evaluation. Training lines do not have it.
   bool collected = false;
+  // Another metric of the table that is added to the quotient: a loss may have several parts, each
+  // with its own divisor. "": none.
+  std::string plus = {};
 };
 
 // The metrics that a task declares. The first one is the loss: the schedule, the launcher's table

@@ -1,6 +1,38 @@
 #include "models/model.h"
 
+#include <algorithm>
+
 namespace fleet {
+
+static bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+bool ModelPorts::gives(const std::vector<std::string>& wanted) const {
+  return std::ranges::all_of(wanted, [&](const std::string& name) {
+    const auto is_next_to = [&](const std::string& other) {
+      const auto extra = extras.find(other);
+      return extra != extras.end() && has(extra->second.outputs, name);
+    };
+    return has(outputs, name) || std::ranges::any_of(wanted, is_next_to);
+  });
+}
+
+std::vector<std::string> ModelPorts::inputs_for(const std::set<std::string>& wanted) const {
+  std::vector<std::string> all = inputs;
+  for (const auto& [output, extra] : extras) {
+    if (!wanted.contains(output)) continue;
+    for (const std::string& name : extra.inputs) {
+      if (!has(all, name)) all.push_back(name);
+    }
+  }
+  return all;
+}
+
+ModelPorts ports_of(const std::string& model, const Settings& settings) {
+  const ModelDef& def = model_registry().get(model);
+  return def.ports ? def.ports(settings) : ModelPorts{def.inputs, def.outputs, def.extras};
+}
 
 Registry<ModelDef>& model_registry() {
   static Registry<ModelDef> registry("model");

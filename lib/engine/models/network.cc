@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "ops/arithmetic.h"
 #include "ops/element_formula.h"
+#include "ops/embedding.h"
 #include "ops/mixed_precision.h"
 
 namespace fleet {
@@ -196,22 +197,54 @@ VarId Network::linear(const std::string& name, VarId x, const Linear& layer) {
   return emit("fc", inputs, {{"axis", last}}, name);
 }
 
+std::pair<VarId, VarId> Network::row_parameters(const std::string& name, VarId x) {
+  const Shape row = {shape(x)[shape(x).rank() - 1]};
+  return {parameter(name + ".weight", row, init::constant(1)),
+          parameter(name + ".bias", row, init::constant(0))};
+}
+
+// Outputs for the statistics that the gradient of a normalization over rows reads.
+void Network::append_statistics(const std::string& base, std::vector<VarId>* outputs) {
+  if (!training_) return;
+  outputs->push_back(program_.temporary(base + ".saved_mean"));
+  outputs->push_back(program_.temporary(base + ".saved_variance"));
+}
+
 VarId Network::layer_norm(const std::string& name, VarId x, const LayerNorm& layer) {
   claim(name);
   check_rank("layer_norm '" + name + "'", x, 2, Shape::kMaxRank);
   const int64_t last = shape(x).rank() - 1;
-  const Shape row = {shape(x)[static_cast<int>(last)]};
-  const VarId scale = parameter(name + ".weight", row, init::constant(1));
-  const VarId bias = parameter(name + ".bias", row, init::constant(0));
+  const auto [scale, bias] = row_parameters(name, x);
   const std::string base = hint(name);
   std::vector<VarId> outputs = {program_.temporary(base + ".out")};
-  if (training_) {
-    outputs.insert(outputs.end(), {program_.temporary(base + ".saved_mean"),
-                                   program_.temporary(base + ".saved_variance")});
-  }
+  append_statistics(base, &outputs);
   program_.append(section_, "layer_norm", {x, scale, bias}, outputs,
                   {{"epsilon", layer.epsilon}, {"begin_norm_axis", last}});
   return outputs[0];
+}
+
+VarId Network::table(const std::string& name, VarId ids, const Table& table) {
+  claim(name);
+  check_number("table '" + name + "'", "rows", table.rows);
+  check_number("table '" + name + "'", "dim", table.dim);
+  const VarId weight =
+      parameter(name + ".weight", {table.rows, table.dim}, init::uniform(table.bound));
+  return emit("embedding", {ids, weight},
+              {{"pooled", true}, {"sparse", table.sparse}, {kTable, name}}, name);
+}
+
+std::pair<VarId, VarId> Network::add_layer_norm(const std::string& name, VarId x, VarId residual,
+                                                const LayerNorm& layer) {
+  claim(name);
+  check_rank("add_layer_norm '" + name + "'", x, 2, Shape::kMaxRank);
+  const auto [scale, bias] = row_parameters(name, x);
+  const std::string base = hint(name);
+  std::vector<VarId> outputs = {program_.temporary(base + ".out"),
+                                program_.temporary(base + ".sum")};
+  append_statistics(base, &outputs);
+  program_.append(section_, "add_layer_norm", {x, residual, scale, bias}, outputs,
+                  {{"epsilon", layer.epsilon}});
+  return {outputs[0], outputs[1]};
 }
 
 VarId Network::activation(const std::string& type, VarId x) { return emit(type, {x}, {}, type); }
@@ -257,18 +290,20 @@ VarId Network::squeeze_excitation(const std::string& name, VarId x, int64_t sque
 VarId Network::drop_path(VarId x, double p) {
   if (p == 0 || !training_) return x;
   check_rank("drop_path", x, 1, Shape::kMaxRank);
-  const int64_t samples = shape(x)[0];
-  const VarId ones =
-      emit("fill", {}, {{"shape", std::vector<int64_t>{samples}}, {"value", 1.0}}, "drop_path");
-  return emit("elementwise_mul", {x, dropout(ones, p)}, {{"axis", int64_t{0}}}, "drop_path");
+  return drop(x, p, /*samples=*/true, "drop_path");
 }
 
 VarId Network::dropout(VarId x, double p) {
   if (p == 0 || !training_) return x;
+  return drop(x, p, /*samples=*/false, "dropout");
+}
+
+VarId Network::drop(VarId x, double p, bool samples, const std::string& name) {
   if (sample_key_ == kNoVar) {
-    refuse("dropout", "the network has no sample keys", "give Network the feed of the keys");
+    refuse(name, "the network has no sample keys", "give Network the feed of the keys");
   }
-  return emit("dropout", {x, sample_key_}, {{"p", p}, {"salt", dropouts_++}}, "dropout");
+  return emit("dropout", {x, sample_key_},
+              {{"p", p}, {"salt", dropouts_++}, {"whole_samples", samples}}, name);
 }
 
 VarId Network::block(const std::string& name, VarId x) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/program.h"
@@ -73,6 +74,13 @@ struct LayerNorm {
   double epsilon = 1e-5;
 };
 
+// Rows that are looked up by id, such as those of the categories of clicks.
+struct Table {
+  int64_t rows = 0, dim = 0;
+  double bound = 0.01;  // initial values are uniform in [-bound, bound)
+  bool sparse = true;   // a step exchanges and updates only the rows that it reads
+};
+
 // Builds a network once into one section of a Program. A network is built once for training and
 // once for evaluation; the second build finds the parameters and states of the first by name.
 // Layers are named like torchvision's modules: "layer1.0.conv1" makes "layer1.0.conv1.weight".
@@ -88,6 +96,10 @@ class Network {
   Program& program() { return program_; }
   bool training() const { return training_; }
   VarId sample_key() const { return sample_key_; }
+  // The model's outputs that something reads. A parameter in front of another output would have no
+  // gradient, so models with several heads build those that are wanted. Initially none.
+  void set_wanted_outputs(std::set<std::string> names) { wanted_ = std::move(names); }
+  bool wants(const std::string& output) const { return wanted_.contains(output); }
   const Shape& shape(VarId var) const;  // kUsage if there is no such variable
 
   // Images are N, C, H, W.
@@ -100,6 +112,12 @@ class Network {
   VarId linear(const std::string& name, VarId x, const Linear& layer);
   // Over the last dimension; scale and bias start as 1 and 0.
   VarId layer_norm(const std::string& name, VarId x, const LayerNorm& layer = {});
+  // The table's rows by ids, int64 [N, K, L]: the sum of each list, [N, K, dim]. An id of -1 is
+  // none. The parameter NAME.weight [rows, dim] has this reader only.
+  VarId table(const std::string& name, VarId ids, const Table& table);
+  // layer_norm of x + residual, and that sum.
+  std::pair<VarId, VarId> add_layer_norm(const std::string& name, VarId x, VarId residual,
+                                         const LayerNorm& layer = {});
   // "relu", "relu6", "sigmoid", "tanh", "gelu", "hardswish", "hardsigmoid", "silu"
   VarId activation(const std::string& type, VarId x);
   VarId relu(VarId x) { return activation("relu", x); }
@@ -149,6 +167,9 @@ class Network {
   void check_inputs(const OpDef& def, const std::string& where,
                     const std::vector<VarId>& inputs) const;
   VarId find(const std::string& name, VarKind kind, const Shape& shape) const;
+  std::pair<VarId, VarId> row_parameters(const std::string& name, VarId x);
+  void append_statistics(const std::string& base, std::vector<VarId>* outputs);
+  VarId drop(VarId x, double p, bool samples, const std::string& name);
   // In evaluation, prefixes names with "evaluate/", so that a printed program is readable.
   std::string hint(const std::string& name) const;
   std::vector<VarId> emit_all(const std::string& type, std::vector<VarId> inputs,
@@ -163,7 +184,7 @@ class Network {
   bool training_;
   VarId sample_key_;
   int64_t dropouts_ = 0;
-  std::set<std::string> layers_;
+  std::set<std::string> layers_, wanted_;
   std::vector<Block> blocks_, devices_;
 };
 

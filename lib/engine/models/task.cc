@@ -1,12 +1,27 @@
 #include "models/task.h"
 
 #include "base/error.h"
+#include "models/text/language_models.h"
 
 namespace fleet {
 
 Registry<TaskDef>& task_registry() {
   static Registry<TaskDef> registry("task");
   return registry;
+}
+
+std::set<std::string> wanted_outputs(const TaskContext& context) {
+  const TaskDef& task = task_registry().get(context.options.task);
+  std::set<std::string> all(task.outputs.begin(), task.outputs.end());
+  const auto add = [&](const std::vector<std::string>& names) {
+    all.insert(names.begin(), names.end());
+  };
+  if (task.more_outputs) add(task.more_outputs(context));
+  add(context.options.more_outputs);
+  if (const auto collector = task.collector ? task.collector(context) : nullptr) {
+    add(collector->outputs());
+  }
+  return all;
 }
 
 Settings TrainingOptions::default_task_settings(const std::string& task) {
@@ -17,6 +32,8 @@ MissingColumn::MissingColumn(const std::string& column, const std::string& task)
     : Error(ErrorCode::kUsage, "the data have no column '" + column + "'", "task '" + task + "'",
             "choose the data source (data.source) of this task, or another task"),
       column_(column) {}
+
+int64_t TaskContext::classes() const { return classes_of_model(options.model, model()); }
 
 Shape TaskContext::shape(const std::string& column) const {
   const Column* found = find_column(options.columns, column);

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ struct TaskContext {
   const Settings& settings() const { return options.task_settings; }  // by TaskDef::schema
   const Settings& model() const { return options.model_settings; }
   int64_t batch() const { return options.batch; }
+  // model.num_classes, or the classes that an encoder's config.json names; 0 without any.
+  int64_t classes() const;
   // The whole batch's shape of a column. Throws MissingColumn.
   Shape shape(const std::string& column) const;
 };
@@ -99,7 +102,7 @@ class EvaluationCollector {
 
   struct Rows {
     int64_t size = 0;  // samples of the batch, padding included
-    // Elements of an output (of outputs()), and of a fed column.
+    // Elements of an output (of outputs()), and of a column of the data.
     std::function<std::span<const float>(const std::string&)> output;
     std::function<std::span<const std::byte>(const std::string&)> column;
     template <typename T>
@@ -107,6 +110,9 @@ class EvaluationCollector {
       const std::span<const std::byte> bytes = column(name);
       return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
     }
+    std::span<const std::string> class_names = {};  // by label; empty if the data name none
+    // Texts of a row that a metric needs beyond numbers (data::Source::texts()).
+    std::function<std::vector<std::string>(int64_t row, const std::string& what)> texts = {};
   };
   virtual void add(const Rows& rows) = 0;
   // Combines the ranks. Collective; called once, after the last add().
@@ -124,22 +130,36 @@ class EvaluationCollector {
   virtual std::string csv(const std::vector<std::string>& /*names*/) const { return ""; }
 };
 
+class PredictionDecoder;  // models/prediction_decoder.h
+
 struct TaskDef {
   std::string help;                  // one line
   Schema schema;                     // its keys, below "train." in a job file
   std::vector<std::string> outputs;  // what it needs of a model
-  // What it needs of the data besides the model's inputs; "sample_key" is always fed.
+  // Null, or more outputs that it needs for these data or settings, such as those of a second loss.
+  std::function<std::vector<std::string>(const TaskContext&)> more_outputs;
+  // Its needs of the data besides the model's inputs; "sample_key" is always fed.
   std::function<std::vector<FeedDef>(const TaskContext&)> feeds;
   std::function<MetricTable(const TaskContext&)> metrics;
   // Called for training, then for evaluation.
   std::function<void(TaskBuilder&)> build;
   // Null, or returns null: evaluations collect nothing besides sums.
   std::function<std::unique_ptr<EvaluationCollector>(const TaskContext&)> collector;
+  // For --predict: a row of "logits" is the prediction.
+  bool predicts_numbers = false;
   // For --predict: the probabilities of a row of "logits". Null: the task predicts no classes.
+  // With predicts_probability it is one probability, that of an event.
+  bool predicts_probability = false;
   std::function<void(std::span<const float> logits, std::span<double> probabilities)> probabilities;
+  // For --predict, null unless the task predicts more than classes or numbers of a sample.
+  std::function<std::unique_ptr<PredictionDecoder>(const TaskContext&)> decoder;
 };
 
 Registry<TaskDef>& task_registry();
+
+// The outputs of the model that the job reads: the task's, those of its collector of evaluations,
+// and options.more_outputs.
+std::set<std::string> wanted_outputs(const TaskContext& context);
 
 // FLEET_TASK(causal_lm) { def.feeds = ...; def.build = ...; } in models/tasks/causal_lm.cc.
 #define FLEET_TASK(name) \

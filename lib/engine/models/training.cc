@@ -70,9 +70,8 @@ class FeedList {
 // Numbers for each sample come first, then those that a step has once.
 void add_feeds(Program& program, const TaskContext& context, Training* training) {
   FeedList list(program, context, training);
-  for (const std::string& input : model_registry().get(context.options.model).inputs) {
-    list.add_input(input);
-  }
+  const ModelPorts ports = ports_of(context.options.model, context.model());
+  for (const std::string& input : ports.inputs_for(wanted_outputs(context))) list.add_input(input);
   const TaskDef& task = task_registry().get(context.options.task);
   const std::vector<FeedDef> feeds = task.feeds(context);
   const auto add = [&](bool per_sample, bool training_only) {
@@ -107,12 +106,17 @@ NamedVars build_network(Network& network, const FeedList& feeds, SectionId secti
                         const TrainingOptions& options) {
   const ModelDef& model = model_registry().get(options.model);
   const std::string prefix = network.training() ? "" : "evaluate/";
+  const std::set<std::string> wanted = wanted_outputs({options});
   NamedVars inputs;
-  for (const std::string& name : model.inputs) inputs[name] = feeds.input(name, section, prefix);
+  for (const std::string& name :
+       ports_of(options.model, options.model_settings).inputs_for(wanted)) {
+    inputs[name] = feeds.input(name, section, prefix);
+  }
   inputs["sample_key"] = network.sample_key();
+  network.set_wanted_outputs(wanted);
   const NamedVars outputs =
       of_model(options.model, [&] { return model.build(network, inputs, options.model_settings); });
-  for (const std::string& name : model.outputs) {
+  for (const std::string& name : wanted) {
     const VarId var = find_var(outputs, name);
     if (var >= 0 && var < network.program().var_count()) continue;
     throw Error(ErrorCode::kUsage, "returns no variable '" + name + "'", place_of(options.model),
@@ -145,15 +149,30 @@ bool gives(const std::vector<std::string>& outputs, const std::string& name) {
   return std::ranges::find(outputs, name) != outputs.end();
 }
 
-bool fits(const ModelDef& model, const TaskDef& task) {
-  return std::ranges::all_of(task.outputs,
-                             [&](const auto& name) { return gives(model.outputs, name); });
+ModelPorts usual_ports(const std::string& model) {
+  const ModelDef& def = model_registry().get(model);
+  return {def.inputs, def.outputs, def.extras};
 }
 
-// What a model with these outputs is (models/model.h has their usual names).
+// A model with these outputs, for these data if possible; "": none.
+std::string other_model(const std::vector<std::string>& wanted,
+                        const std::vector<Column>& columns) {
+  std::string any;
+  for (const std::string& name : model_registry().names()) {
+    const ModelPorts ports = usual_ports(name);
+    if (!ports.gives(wanted)) continue;
+    if (any.empty()) any = name;
+    const auto has = [&](const auto& input) { return find_column(columns, input) != nullptr; };
+    if (std::ranges::all_of(ports.inputs, has)) return name;
+  }
+  return any;
+}
+
+// The kind of a model with these outputs (models/model.h has their usual names).
 std::string kind_of_model(const std::vector<std::string>& outputs) {
+  if (gives(outputs, "masked_hidden")) return "an encoder of texts";
   if (gives(outputs, "head")) return "a language model";
-  return gives(outputs, "logits") ? "a classifier of images"
+  return gives(outputs, "logits") ? "a classifier"
                                   : "a model with the outputs " + join(outputs, ", ");
 }
 
@@ -173,24 +192,23 @@ void check_parameters(const std::vector<VarId>& trained, const Program& program,
 
 }  // namespace
 
-void check_task_of_model(const std::string& model, const std::string& task) {
-  const ModelDef& own = model_registry().get(model);
-  const TaskDef& wanted = task_registry().get(task);
-  if (fits(own, wanted)) return;
+void check_task_of_model(const TrainingOptions& options) {
+  const ModelPorts own = ports_of(options.model, options.model_settings);
+  const std::set<std::string> names = wanted_outputs({options});
+  const std::vector<std::string> wanted(names.begin(), names.end());
+  if (own.gives(wanted)) return;
   std::vector<std::string> tasks;
   for (const std::string& name : task_registry().names()) {
-    if (fits(own, task_registry().get(name))) tasks.push_back(name);
+    if (own.gives(task_registry().get(name).outputs)) tasks.push_back(name);
   }
-  const std::vector<std::string> models = model_registry().names();
-  const auto other = std::ranges::find_if(
-      models, [&](const auto& name) { return fits(model_registry().get(name), wanted); });
+  const std::string other = other_model(wanted, options.columns);
   const std::string next = tasks.empty() ? "" : "set task to " + join(tasks, " or ");
-  const std::string instead =
-      other == models.end() ? "" : "choose another model, such as " + *other;
+  const std::string instead = other.empty() ? "" : "choose another model, such as " + other;
   throw Error(ErrorCode::kUsage,
-              "it is " + kind_of_model(own.outputs) + ", and the task " + task + " needs " +
-                  kind_of_model(wanted.outputs),
-              place_of(model), next + (next.empty() || instead.empty() ? "" : ", or ") + instead);
+              "it is " + kind_of_model(own.outputs) + ", and the task " + options.task + " needs " +
+                  kind_of_model(wanted),
+              place_of(options.model),
+              next + (next.empty() || instead.empty() ? "" : ", or ") + instead);
 }
 
 VarId Training::feed(std::string_view name) const {
@@ -215,7 +233,7 @@ std::vector<Column> image_columns(const Shape& image) {
 
 Training build_training(Program& program, const TrainingOptions& options) {
   check_definition(options);
-  check_task_of_model(options.model, options.task);
+  check_task_of_model(options);
   const TaskContext context{options};
   const TaskDef& task = task_registry().get(options.task);
   Training training;

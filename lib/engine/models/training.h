@@ -36,6 +36,8 @@ struct TrainingOptions {
   bool class_weights = false;               // "class_weights" are fed: the loss weighs classes
   int64_t micro_batches = 1;                // parts of a step's batch, each of `batch` samples
   bool mixed_labels = false;                // a training sample has two labels
+  // The model's outputs that are read besides those of the task, as for embeddings.
+  std::vector<std::string> more_outputs = {};
 
   static Settings default_task_settings(const std::string& task);
 };
@@ -85,8 +87,9 @@ struct Training {
   VarId evaluation_sum(std::string_view name) const;
 };
 
-// kUsage, naming the tasks that fit, if the model lacks what the task needs of it.
-void check_task_of_model(const std::string& model, const std::string& task);
+// kUsage, naming the tasks that fit, if the model lacks what the task needs of it, or an output of
+// options.more_outputs.
+void check_task_of_model(const TrainingOptions& options);
 
 // Appends sections forward, fetch and evaluate. kUsage for an unknown model or task, for data that
 // lack a column, for a model without an output that the task needs, or an unsuitable image.

@@ -1,7 +1,7 @@
 // vit_b_16, b_32, l_16 and l_32: the vision transformer (Dosovitskiy et al. 2021): patches of an
 // image as tokens, encoder layers with attention, and a class token that is classified;
 // torchvision's names and initialisation. As there, the number of positions depends on the image's
-// size.
+// size. attention reads q, k and v where the product of them lies.
 #include <cmath>
 
 #include "base/error.h"
@@ -40,7 +40,8 @@ class VitBuilder {
                                         init::normal(std::sqrt(1.0 / static_cast<double>(fan_in))));
     const VarId bias = net_.parameter("conv_proj.bias", {width}, init::constant(0));
     VarId x = net_.apply("conv2d", {image, kernel, bias}, {{"strides", Integers{patch, patch}}});
-    x = net_.transpose(net_.reshape(x, {0, width, -1}), {0, 2, 1});
+    // This moves nothing if the channels of images are innermost.
+    x = net_.reshape(net_.transpose(x, {0, 2, 3, 1}), {0, -1, width});
     const VarId token = net_.parameter("class_token", {1, 1, width}, init::constant(0));
     const VarId zeros = net_.apply("fill", {}, {{"shape", Integers{in[0], 1, width}}});
     x = net_.apply("concat", {net_.apply("elementwise_add", {zeros, token}), x},
@@ -52,11 +53,12 @@ class VitBuilder {
 
   VarId layer(VarId x, const std::string& name) {
     VarId y = attention(net_.layer_norm(name + ".ln_1", x, kNorm), name + ".self_attention");
-    x = net_.add(net_.dropout(y, dropout_), x);
-    y = linear(net_.layer_norm(name + ".ln_2", x, kNorm), name + ".mlp.0", size_.mlp);
+    const auto [normed, sum] =
+        net_.add_layer_norm(name + ".ln_2", net_.dropout(y, dropout_), x, kNorm);
+    y = linear(normed, name + ".mlp.0", size_.mlp);
     y = net_.dropout(net_.activation("gelu", y), dropout_);
     y = net_.dropout(linear(y, name + ".mlp.3", size_.width), dropout_);
-    return net_.block(name, net_.add(x, y));
+    return net_.block(name, net_.add(sum, y));
   }
 
   static constexpr LayerNorm kNorm{.epsilon = 1e-6};
@@ -72,14 +74,6 @@ class VitBuilder {
                       {{"axis", int64_t{2}}});
   }
 
-  // Part `index` of N, tokens, 3 * width, as N, heads, tokens, width / heads.
-  VarId head_part(VarId x, int64_t index) {
-    const int64_t width = size_.width;
-    x = net_.apply("slice", {x},
-                   {{"axis", int64_t{2}}, {"start", index * width}, {"end", (index + 1) * width}});
-    return net_.transpose(net_.reshape(x, {0, 0, size_.heads, width / size_.heads}), {0, 2, 1, 3});
-  }
-
   // softmax(q kᵀ / sqrt(width / heads)) v of each head (Vaswani et al. 2017).
   VarId attention(VarId x, const std::string& name) {
     const int64_t width = size_.width;
@@ -88,12 +82,8 @@ class VitBuilder {
                    {x, net_.parameter(name + ".in_proj_weight", weight, xavier(weight)),
                     net_.parameter(name + ".in_proj_bias", {3 * width}, init::constant(0))},
                    {{"axis", int64_t{2}}});
-    const double factor =
-        1 / std::sqrt(static_cast<double>(width) / static_cast<double>(size_.heads));
-    const VarId query = net_.apply("scale", {head_part(x, 0)}, {{"scale", factor}});
-    const VarId scores = net_.apply("matmul", {query, head_part(x, 1)}, {{"transpose_y", true}});
-    x = net_.apply("matmul", {net_.apply("softmax", {scores}), head_part(x, 2)});
-    x = net_.reshape(net_.transpose(x, {0, 2, 1, 3}), {0, 0, width});
+    x = net_.reshape(x, {0, 0, 3 * size_.heads, width / size_.heads});
+    x = net_.reshape(net_.apply("attention", {x}), {0, 0, width});
     return net_.linear(name + ".out_proj", x,
                        {.features = width, .init = WeightInit::kTorchDefaultNoBias});
   }

@@ -84,7 +84,8 @@ TEST(Models, Default_HaveTheKnownNumberOfParameters) {
 std::vector<std::string> classifiers() {
   std::vector<std::string> names = model_registry().names();
   std::erase_if(names, [](const std::string& name) {
-    return model_registry().get(name).inputs != std::vector<std::string>{"image"};
+    return name.starts_with("test_") ||
+           model_registry().get(name).inputs != std::vector<std::string>{"image"};
   });
   return names;
 }

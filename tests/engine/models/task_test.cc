@@ -30,6 +30,39 @@ FLEET_MODEL(test_text_net) {
   };
 }
 
+// A network whose second head has a column of its own, and an output next to it.
+FLEET_MODEL(test_two_heads) {
+  def.help = "a test";
+  def.inputs = {"image"};
+  def.schema = model_schema(3);
+  def.ports = [](const Settings&) {
+    return ModelPorts{{"image"}, {"logits", "rows"}, {{"rows", {{"places"}, {"rows_bias"}}}}};
+  };
+  def.build = [](Network& network, const NamedVars& inputs, const Settings&) -> NamedVars {
+    const VarId x = network.flatten(inputs.at("image"));
+    NamedVars outputs = {{"logits", network.linear("fc", x, {.features = 3})}};
+    if (!network.wants("rows")) return outputs;
+    EXPECT_NE(find_var(inputs, "places"), kNoVar);
+    outputs["rows"] = network.linear("rows", x, {.features = 2});
+    outputs["rows_bias"] = network.program().find("rows.bias");
+    return outputs;
+  };
+}
+
+// A task whose evaluations read an output that it does not train.
+FLEET_TASK(test_collecting) {
+  def.help = "a test";
+  def.outputs = {"logits"};
+  def.collector = [](const TaskContext&) -> std::unique_ptr<EvaluationCollector> {
+    struct Collector : EvaluationCollector {
+      std::vector<std::string> outputs() const override { return {"rows"}; }
+      void add(const Rows&) override {}
+      void finish(RankExchange&) override {}
+    };
+    return std::make_unique<Collector>();
+  };
+}
+
 Settings settings_of(const Schema& schema, const std::string& json = "{}") {
   return ConfigTree::from_json(json, "test").validate(schema);
 }
@@ -66,12 +99,16 @@ TEST(Task, ImageClassification_FeedsInTheOrderOfItsVariables) {
 }
 
 TEST(Task, ModelOfAnotherKind_NamesTheTasksThatFit) {
-  const Error text = thrown_by([] { check_task_of_model("llama", "image_classification"); });
+  const Error text = thrown_by([] {
+    check_task_of_model(
+        options_of("image_classification", "llama", "{}", image_columns({3, 8, 8})));
+  });
   EXPECT_STREQ(text.what(),
                "model 'llama': it is a language model, and the task image_classification needs a "
-               "classifier of images; set task to causal_lm, or choose another model, such as "
+               "classifier; set task to causal_lm, or choose another model, such as "
                "convnext_base");
-  const Error images = thrown_by([] { check_task_of_model("lenet", "causal_lm"); });
+  const Error images =
+      thrown_by([] { check_task_of_model(options_of("causal_lm", "lenet", "{}", {})); });
   EXPECT_THAT(images, IsUsageError("model 'lenet'"));
   EXPECT_THAT(images.next(), ::testing::HasSubstr("such as gpt2"));
   EXPECT_THAT(images.next(), ::testing::HasSubstr("image_classification or multi_label"));
@@ -124,6 +161,37 @@ TEST(Task, CausalLm_FeedsTheTextAndItsDenominator) {
                                               "learning_rate", "denominator"));
   EXPECT_EQ(program.var(training.feed("labels")).shape, (Shape{2, 6}));
   EXPECT_EQ(program.var(training.loss).shape, (Shape{1}));
+}
+
+TEST(Task, UnwantedOutput_HasNeitherParametersNorColumns) {
+  TrainingOptions options =
+      options_of("image_classification", "test_two_heads", "{}", image_columns({1, 2, 2}));
+  Program program;
+  EXPECT_EQ(build_training(program, options).feed("places"), kNoVar);
+  EXPECT_EQ(program.find("rows.weight"), kNoVar);
+
+  options.more_outputs = {"rows", "rows_bias"};
+  Program missing, whole;
+  EXPECT_THAT(thrown_by([&] { build_training(missing, options); }).failure(), HasSubstr("places"));
+  options.columns.push_back({"places", DType::kInt64, {4}});
+  const Training training = build_training(whole, options);
+  EXPECT_EQ(whole.var(training.feed("places")).shape, (Shape{2, 4}));
+  EXPECT_NE(training.output("rows_bias"), kNoVar);
+  EXPECT_NE(training.evaluate_output("rows"), kNoVar);
+}
+
+TEST(Task, OutputsOfTheCollector_AreWanted) {
+  const TrainingOptions options =
+      options_of("test_collecting", "test_two_heads", "{}", image_columns({1, 2, 2}));
+  EXPECT_THAT(wanted_outputs({options}), ElementsAre("logits", "rows"));
+}
+
+TEST(Task, OutputNextToAnUnwantedOne_IsRefused) {
+  TrainingOptions options =
+      options_of("image_classification", "test_two_heads", "{}", image_columns({1, 2, 2}));
+  options.more_outputs = {"rows_bias"};
+  EXPECT_THAT(thrown_by([&] { check_task_of_model(options); }),
+              IsUsageError("model 'test_two_heads'"));
 }
 
 TEST(Task, Perplexity_IsTheExponentialOfTheMeanLoss) {

@@ -125,8 +125,8 @@ TEST(TiedHead, FrozenHead_LeavesOutItsProduct) {
   append_backward_from(made.program, made.forward, {{made.loss, seed}}, {made.hidden});
   for (const Op& op : made.program.ops()) {
     if (op.type() != "linear_cross_entropy_with_gradient") continue;
-    EXPECT_NE(op.outputs[2], kNoVar);
-    EXPECT_EQ(op.outputs[3], kNoVar);
+    EXPECT_NE(op.outputs[3], kNoVar);
+    EXPECT_EQ(op.outputs[4], kNoVar);
   }
   EXPECT_EQ(made.count("linear_cross_entropy_with_gradient"), 1);
 }

@@ -19,7 +19,7 @@ std::vector<FeedDef> label_feeds(const TaskContext& context) {
                 "data.augment (mixup_alpha, cutmix_alpha)", "set both to 0");
   }
   const Shape targets = context.shape("targets");
-  const int64_t classes = context.model().integer("num_classes");
+  const int64_t classes = context.classes();
   if (targets != Shape{context.batch(), classes}) {
     throw Error(ErrorCode::kUsage,
                 "the data have targets " + targets.text() + ", and the model has " +
@@ -53,7 +53,7 @@ FLEET_TASK(multi_label) {
   def.metrics = label_metrics;
   def.build = build_labels;
   def.collector = [](const TaskContext& context) -> std::unique_ptr<EvaluationCollector> {
-    return std::make_unique<AveragePrecisions>(context.model().integer("num_classes"));
+    return std::make_unique<AveragePrecisions>(context.classes());
   };
   def.probabilities = [](std::span<const float> logits, std::span<double> probabilities) {
     for (size_t c = 0; c < logits.size(); ++c) {

@@ -9,7 +9,7 @@
 namespace fleet {
 
 std::vector<ConfigField> decoder_fields() {
-  std::vector<ConfigField> fields;
+  std::vector<ConfigField> fields = fields_of_other_heads();
   for (const char* name :
        {"attention_dropout", "head_dim", "hidden_act", "hidden_size", "intermediate_size",
         "max_position_embeddings", "num_attention_heads", "num_hidden_layers",
@@ -197,6 +197,7 @@ std::vector<WeightPart> decoder_parts(const LanguageModel& model) {
   const std::string embedding = "model.embed_tokens.weight", norm = "model.norm.weight",
                     head = "lm_head.weight";
   std::vector<WeightPart> parts = {{embedding, embedding, model.vocabulary}};
+  if (model.tied) parts[0].aliases = {head};
   for (int64_t i = 0; i < model.layers; ++i) {
     add_layer_parts(model, "model.layers." + std::to_string(i) + ".", &parts);
   }

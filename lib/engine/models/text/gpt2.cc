@@ -8,7 +8,7 @@ namespace fleet {
 namespace {
 
 std::vector<ConfigField> gpt2_fields() {
-  std::vector<ConfigField> fields;
+  std::vector<ConfigField> fields = fields_of_other_heads();
   for (const char* name : {"activation_function", "attn_pdrop", "embd_pdrop", "layer_norm_epsilon",
                            "n_embd", "n_head", "n_inner", "n_layer", "n_positions", "resid_pdrop",
                            "scale_attn_by_inverse_layer_idx", "scale_attn_weights"}) {
@@ -95,6 +95,7 @@ std::vector<WeightPart> gpt2_parts(const LanguageModel& model) {
   std::vector<WeightPart> parts = {
       {"model.embed_tokens.weight", "transformer.wte.weight", model.vocabulary},
       {"model.embed_positions.weight", "transformer.wpe.weight", model.positions}};
+  if (model.tied) parts[0].aliases = {"lm_head.weight"};
   const auto add_layer = [&](const std::string& ours, const std::string& theirs, int64_t rows,
                              bool transposed) {
     parts.push_back({ours + ".weight", theirs + ".weight", rows, transposed});

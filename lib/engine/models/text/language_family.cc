@@ -31,12 +31,15 @@ void check_field(const ConfigField& field, const Json& value, const ModelConfig&
 }
 
 void check_architecture(const LanguageFamily& family, const ModelConfig& config) {
+  const auto& several = family.architectures;
   const std::string base =
       family.architecture.substr(0, family.architecture.find("ForCausalLM")).append("Model");
   const std::string shorter = family.architecture.substr(0, family.architecture.find("LMHead"));
   for (const std::string& name : config.texts("architectures")) {
     if (name == family.architecture || name == base || name == shorter + "Model") continue;
-    config.refuse("architectures", "is '" + name + "'", "use a " + family.architecture);
+    if (std::ranges::find(several, name) != several.end()) continue;
+    config.refuse("architectures", "is '" + name + "'",
+                  "use a " + (several.empty() ? family.architecture : join(several, ", ")));
   }
 }
 
@@ -68,22 +71,17 @@ const std::vector<ConfigField>& common_config_fields() {
                                              "finetuning_task",
                                              "forced_bos_token_id",
                                              "forced_eos_token_id",
-                                             "id2label",
-                                             "is_decoder",
-                                             "label2id",
                                              "length_penalty",
                                              "max_length",
                                              "min_length",
                                              "no_repeat_ngram_size",
                                              "num_beam_groups",
                                              "num_beams",
-                                             "num_labels",
                                              "num_return_sequences",
                                              "output_attentions",
                                              "output_hidden_states",
                                              "output_scores",
                                              "prefix",
-                                             "problem_type",
                                              "remove_invalid_values",
                                              "repetition_penalty",
                                              "return_dict",
@@ -116,6 +114,10 @@ const std::vector<ConfigField>& common_config_fields() {
     return all;
   }();
   return fields;
+}
+
+std::vector<ConfigField> fields_of_other_heads() {
+  return harmless({"id2label", "is_decoder", "label2id", "num_labels", "problem_type"});
 }
 
 LanguageModel read_language_model(const Json& json, const std::string& where,
@@ -152,8 +154,24 @@ LanguageModel read_language_model(const Json& json, const std::string& where,
   return model;
 }
 
+std::string architecture_of(const LanguageModel& model, const std::set<std::string>& outputs) {
+  const LanguageFamily& family = language_family_registry().get(model.family);
+  return family.architecture_of ? family.architecture_of(outputs) : family.architecture;
+}
+
 std::vector<WeightPart> weight_parts(const LanguageModel& model) {
   return language_family_registry().get(model.family).parts(model);
+}
+
+std::vector<WeightPart> weight_parts(const LanguageModel& model,
+                                     const std::set<std::string>& outputs) {
+  std::vector<WeightPart> parts = weight_parts(model);
+  std::erase_if(parts, [&](const WeightPart& part) {
+    return !part.outputs.empty() && std::ranges::none_of(part.outputs, [&](const auto& output) {
+      return outputs.contains(output);
+    });
+  });
+  return parts;
 }
 
 }  // namespace fleet

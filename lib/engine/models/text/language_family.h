@@ -9,6 +9,7 @@
 #include "base/config.h"
 #include "base/json.h"
 #include "base/registry.h"
+#include "models/model.h"
 #include "models/text/language_model.h"
 
 namespace fleet {
@@ -54,8 +55,12 @@ class ModelConfig {
 };
 
 struct LanguageFamily {
-  std::string help;                 // one line
-  std::string architecture;         // name in transformers: "LlamaForCausalLM"
+  std::string help;          // one line
+  std::string architecture;  // name in transformers: "LlamaForCausalLM", "BertModel"
+  // Of a family with several heads: the name in transformers of a network with these outputs, and
+  // all names that may be read. Null and empty: `architecture` alone.
+  std::function<std::string(const std::set<std::string>& outputs)> architecture_of;
+  std::vector<std::string> architectures;
   std::string base;                 // prefix of the names of its weights: "model."
   std::vector<ConfigField> fields;  // besides common_config_fields()
   Schema schema;                    // the keys of a model of this family in a job file
@@ -63,6 +68,8 @@ struct LanguageFamily {
   std::function<LanguageModel(const ModelConfig&)> read;
   // The names and parts of a layer's and of all other parameters; see weight_parts().
   std::function<std::vector<WeightPart>(const LanguageModel&)> parts;
+  ModelPorts ports = {{"input_ids", "position_ids", "document_ids"}, {"hidden", "head"}};
+  bool has_classes() const { return ports.gives({"logits"}); }
 };
 
 Registry<LanguageFamily>& language_family_registry();
@@ -74,8 +81,13 @@ bool register_language_family(const std::string& name, void (*define)(LanguageFa
   FLEET_REGISTER(language_family_##name, ::fleet::LanguageFamily& def, \
                  ::fleet::register_language_family, #name)
 
+// The name in transformers of a model with these outputs.
+std::string architecture_of(const LanguageModel& model, const std::set<std::string>& outputs);
+
 // The fields that transformers writes for every model.
 const std::vector<ConfigField>& common_config_fields();
+// Those that have no effect on a decoder, which has no head for classes.
+std::vector<ConfigField> fields_of_other_heads();
 
 // The model that a config.json describes. notes: gets a line about fields that are not known, which
 // have no effect, as in transformers; may be null. kUsage naming the file and the first field that

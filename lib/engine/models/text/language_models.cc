@@ -8,10 +8,13 @@
 #include "base/text_file.h"
 #include "models/model.h"
 #include "models/text/language_family.h"
+#include "models/text/text_layers.h"
 
 namespace fleet {
 namespace {
 
+constexpr char kClasses[] = "num_classes";  // the key
+constexpr char kLabels[] = "num_labels";    // the field
 constexpr int64_t kLargestConfig = int64_t{16} << 20, kLargestTokenizer = int64_t{256} << 20;
 
 Json parsed_file(const std::string& path, int64_t most) {
@@ -50,7 +53,8 @@ bool stands_for_nothing(const ConfigKey& key, const Json& value) {
   if (key.path.ends_with("_token_id")) return value == Json(-1);
   const bool none_is_zero =
       key.min == 0 && key.type == ConfigType::kInteger && key.path != "max_window_layers";
-  const bool unset_number = key.path.starts_with("rope_parameters.") && value == Json(0.0);
+  const bool unset_number = (key.path.starts_with("rope_parameters.") && value == Json(0.0)) ||
+                            (key.min < 0 && value == Json(-1.0));
   return (none_is_zero && value == Json(0)) || unset_number || (value.is_array() && value.empty());
 }
 
@@ -132,6 +136,22 @@ void check_tokenizer(const LanguageSource& source, const LanguageModel& model) {
               path, "use the tokenizer that belongs to the model");
 }
 
+// The number of classes that the settings give, instead of the config.json's.
+void set_classes(const Settings& settings, LanguageSource* source) {
+  const int64_t classes = settings.has(kClasses) ? settings.integer(kClasses) : 0;
+  if (classes == 0) return;
+  const LanguageModel model = read_language_model(source->config, source->where);
+  if (!model.encoder) {
+    throw Error(ErrorCode::kUsage, "it is a " + model.family + ", which has no head for classes",
+                "model.num_classes", "remove it, or use a bert, roberta or distilbert");
+  }
+  source->config[kLabels] = classes;
+  if (model.encoder->num_classes == classes) return;
+  for (const char* of_others : {"id2label", "label2id", "problem_type"}) {
+    source->config.erase(of_others);
+  }
+}
+
 }  // namespace
 
 std::optional<LanguageSource> language_source(const std::string& model, const Settings& settings) {
@@ -143,11 +163,15 @@ std::optional<LanguageSource> language_source(const std::string& model, const Se
                   "set model.folder to a folder of Hugging Face's: it has config.json, "
                   "model.safetensors and tokenizer.json");
     }
-    return LanguageSource{parsed_file(path, kLargestConfig), path, folder};
+    LanguageSource source{parsed_file(path, kLargestConfig), path, folder};
+    set_classes(settings, &source);
+    return source;
   }
   const LanguageFamily* family = language_family_registry().find(model);
   if (!family) return std::nullopt;
-  return LanguageSource{config_of_settings(model, *family, settings), "model '" + model + "'", ""};
+  LanguageSource source{config_of_settings(model, *family, settings), "model '" + model + "'", ""};
+  set_classes(settings, &source);
+  return source;
 }
 
 LanguageModel language_model_of(const LanguageSource& source, std::vector<std::string>* notes) {
@@ -156,24 +180,57 @@ LanguageModel language_model_of(const LanguageSource& source, std::vector<std::s
   return model;
 }
 
+static Schema classes_schema() {
+  return Schema().integer(kClasses, 0, 0, 1e7,
+                          "classes of an encoder's head for classes; 0: those of config.json "
+                          "(id2label), or else 2");
+}
+
+int64_t classes_of_model(const std::string& model, const Settings& settings) {
+  const int64_t given = settings.has(kClasses) ? settings.integer(kClasses) : 0;
+  if (given > 0 || !settings.has(kClasses)) return given;
+  const auto source = language_source(model, settings);
+  const LanguageModel read = source ? language_model_of(*source) : LanguageModel();
+  return read.encoder ? read.encoder->num_classes : 0;
+}
+
+static void set_ports(const ModelPorts& ports, ModelDef* def) {
+  def->inputs = ports.inputs;
+  def->outputs = ports.outputs;
+  def->extras = ports.extras;
+}
+
 // Common part of the models of families and of `hf`.
 static void define_as_model(const std::string& name, const std::string& help, const Schema& keys,
                             ModelDef* def) {
   def->help = help;
-  def->schema = common_model_schema().section("", keys);
-  def->inputs = {"input_ids", "position_ids", "document_ids"};
-  def->outputs = {"hidden", "head"};
+  def->schema = common_model_schema()
+                    .boolean("sparse_embedding", false,
+                             "exchange and update only the rows of the embedding that a step "
+                             "reads; for a head of its own, and the optimizers sgd and adagrad")
+                    .section("", keys);
   def->build = [name](Network& network, const NamedVars& inputs, const Settings& settings) {
     const std::optional<LanguageSource> source = language_source(name, settings);
-    return build_language_model(network, inputs, language_model_of(*source));
+    LanguageModel model = language_model_of(*source);
+    model.sparse = settings.boolean("sparse_embedding");
+    return build_language_model(network, inputs, model);
   };
+}
+
+NamedVars build_language_model(Network& network, const NamedVars& inputs,
+                               const LanguageModel& model) {
+  return model.encoder ? build_encoder(network, inputs, model)
+                       : build_decoder(network, inputs, model);
 }
 
 bool register_language_family(const std::string& name, void (*define)(LanguageFamily&)) {
   language_family_registry().define(name, define);
   const LanguageFamily* family = language_family_registry().find(name);
   ModelDef model;
-  define_as_model(name, family->help, family->schema, &model);
+  Schema keys = family->schema;
+  if (family->has_classes()) keys.section("", classes_schema());
+  define_as_model(name, family->help, keys, &model);
+  set_ports(family->ports, &model);
   return model_registry().define(
       name, [](ModelDef&) {}, std::move(model));
 }
@@ -184,11 +241,18 @@ FLEET_MODEL(hf) {
                                 "a folder of Hugging Face's: config.json, and model.safetensors or "
                                 "its shards and index, from which training starts")
                           .as_path()
-                          .required();
+                          .required()
+                          .section("", classes_schema());
   define_as_model(kHuggingFaceModel,
-                  "a language model in a folder of Hugging Face's: gpt2, llama, mistral, qwen2 or "
-                  "qwen3",
+                  "a language model in a folder of Hugging Face's: gpt2, llama, mistral, qwen2, "
+                  "qwen3, bert, roberta or distilbert",
                   keys, &def);
+  set_ports(LanguageFamily().ports, &def);
+  def.ports = [](const Settings& settings) {
+    const std::optional<LanguageSource> source = language_source(kHuggingFaceModel, settings);
+    const LanguageModel model = read_language_model(source->config, source->where);
+    return language_family_registry().get(model.family).ports;
+  };
 }
 
 }  // namespace fleet

@@ -1,6 +1,11 @@
-// Cases that scripts/make_golden_language_models.py computed with transformers.
+// Cases that scripts/make_golden_language_models.py and make_golden_encoders.py computed with
+// transformers.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -24,7 +29,16 @@ struct TextCase {
   // "logits", and "gradient." + transformers' name of a parameter.
   std::map<std::string, std::vector<float>> tensors;
   std::map<std::string, Shape> shapes;
+  // Of an encoder: the head, and the inputs under our names, row by row.
+  std::string head;
+  std::map<std::string, std::vector<int64_t>> inputs;
 };
+
+// Appends all numbers of a nested array.
+inline void append_numbers(const nlohmann::json& values, std::vector<int64_t>* all) {
+  if (values.is_number()) return all->push_back(values.get<int64_t>());
+  for (const auto& value : values) append_numbers(value, all);
+}
 
 inline std::string text_folder() { return source_folder() + "/tests/golden/text/"; }
 
@@ -40,6 +54,11 @@ inline TextCase load_text(const std::string& name) {
                   .batch = std::stoll(text("batch")),
                   .length = std::stoll(text("length")),
                   .losses = nlohmann::json::parse(text("losses")).get<std::vector<double>>()};
+  if (metadata.contains("head")) {
+    result.head = text("head");
+    const auto inputs = nlohmann::json::parse(text("inputs"));
+    for (const auto& [key, values] : inputs.items()) append_numbers(values, &result.inputs[key]);
+  }
   for (const auto& [key, entry] : header.items()) {
     if (key == "__metadata__") continue;
     const std::vector<uint64_t> at = entry.at("data_offsets");
@@ -71,12 +90,23 @@ inline std::vector<float> transposed(const std::vector<float>& values, int64_t c
   return turned;
 }
 
+// The largest error, of the largest value; itself where all values are 0, as gradients that cancel.
+inline double relative_error(const std::vector<float>& ours, const std::vector<float>& theirs) {
+  EXPECT_EQ(ours.size(), theirs.size());
+  double error = 0, largest = 0;
+  for (size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i) {
+    error = std::max(error, std::abs(static_cast<double>(ours[i]) - theirs[i]));
+    largest = std::max(largest, std::abs(static_cast<double>(theirs[i])));
+  }
+  return largest < 1e-12 ? error : error / largest;
+}
+
 // Our parameters from transformers' tensors, which `tensor` gives by name.
 template <typename Tensor>
-std::map<std::string, std::vector<float>> joined_parts(const LanguageModel& model,
+std::map<std::string, std::vector<float>> joined_parts(const std::vector<WeightPart>& parts,
                                                        const Tensor& tensor) {
   std::map<std::string, std::vector<float>> all;
-  for (const WeightPart& part : weight_parts(model)) {
+  for (const WeightPart& part : parts) {
     std::vector<float> values = tensor(part.name);
     if (part.transposed) values = transposed(values, part.rows);
     std::vector<float>& whole = all[part.parameter];

@@ -70,6 +70,36 @@ TEST(LanguageFamily, RefusedField_IsNamed) {
   }
 }
 
+TEST(EncoderFamily, RefusedField_IsNamed) {
+  for (const char* field : {R"("is_decoder": true)", R"("position_embedding_type": "relative_key")",
+                            R"("hidden_act": "mish")", R"("architectures": ["BertLMHeadModel"])",
+                            R"("num_attention_heads": 7)", R"("id2label": [])",
+                            R"("id2label": {"1": "a"})", R"("hidden_dropout_prob": 1)"}) {
+    const Error error =
+        thrown_by([&] { read(R"({"model_type": "bert", )" + std::string(field) + "}"); });
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    const std::string name = std::string(field).substr(1, std::string(field).find('"', 1) - 1);
+    EXPECT_THAT(error.failure(), HasSubstr("'" + name + "'"));
+  }
+}
+
+TEST(EncoderFamily, Classes_AreThoseOfTheNames) {
+  EXPECT_EQ(read(R"({"model_type": "bert"})").encoder->num_classes, 2);
+  const LanguageModel named =
+      read(R"({"model_type": "roberta", "id2label": {"0": "c", "1": "b", "2": "a"}})");
+  EXPECT_EQ(named.encoder->num_classes, 3);
+  EXPECT_THAT(named.encoder->class_names, ElementsAre("c", "b", "a"));
+}
+
+TEST(Roberta, Positions_StartBehindThePaddingToken) {
+  const LanguageModel model =
+      read(R"({"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1})");
+  EXPECT_EQ(model.positions, 512);
+  EXPECT_EQ(model.encoder->first_position, 2);
+  EXPECT_EQ(thrown_by([] { read(R"({"model_type": "roberta", "pad_token_id": null})"); }).code(),
+            ErrorCode::kUsage);
+}
+
 TEST(LanguageFamily, RopeTypeOfOthers_IsRefused) {
   for (const char* rope : {R"({"rope_type": "longrope", "factor": 2})", R"({"type": "linear"})",
                            R"({"rope_type": "yarn", "factor": 2, "mrope_section": [1]})"}) {
@@ -192,6 +222,24 @@ TEST(LanguageModels, Gpt2_Has124439808Parameters) {
   int64_t count = 0;
   for (const VarId id : program.parameters()) count += program.var(id).shape.elements();
   EXPECT_EQ(count, 124439808);
+  EXPECT_EQ(network.blocks().size(), 13u);
+}
+
+// The number of transformers' BertForPreTraining of bert-base-uncased.
+TEST(LanguageModels, BertBase_Has110106428Parameters) {
+  Program program;
+  NamedVars feeds = {{"sample_key", program.feed("sample_key", DType::kInt64, {1})}};
+  for (const char* name : {"input_ids", "position_ids", "document_ids", "token_type_ids"}) {
+    feeds[name] = program.feed(name, DType::kInt64, {1, 8});
+  }
+  feeds["masked_positions"] = program.feed("masked_positions", DType::kInt64, {1, 2});
+  Network network(program, program.add_section("forward", {.training = true}), true,
+                  feeds["sample_key"]);
+  network.set_wanted_outputs({"masked_hidden", "next_sentence_logits"});
+  build_language_model(network, feeds, read(R"({"model_type": "bert"})"));
+  int64_t count = 0;
+  for (const VarId id : program.parameters()) count += program.var(id).shape.elements();
+  EXPECT_EQ(count, 110106428);
   EXPECT_EQ(network.blocks().size(), 13u);
 }
 

@@ -1,0 +1,103 @@
+#include "models/named_metrics.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+std::vector<std::string> metrics_of(MetricInput input) {
+  std::vector<std::string> suitable;
+  for (const std::string& name : named_metric_registry().names()) {
+    if (named_metric_registry().get(name).takes(input)) suitable.push_back(name);
+  }
+  return suitable;
+}
+
+[[noreturn]] void refuse(const std::string& what, const std::string& next) {
+  throw Error(ErrorCode::kUsage, what, "train.metrics", next);
+}
+
+// The metric of this name, if it suits the task.
+const NamedMetric& checked_metric(const std::string& name, const TaskContext& context,
+                                  MetricInput input) {
+  const std::vector<std::string> suitable = metrics_of(input);
+  const NamedMetric* metric = named_metric_registry().find(name);
+  if (!metric) refuse("unknown metric '" + name + "'", suggestion(name, suitable));
+  if (!metric->takes(input)) {
+    refuse("the metric '" + name + "' does not compare " + name_of(input) + ", which the task " +
+               context.options.task + " gives",
+           "use " + join(suitable, ", "));
+  }
+  const int64_t classes = input == MetricInput::kClasses ? context.classes() : 2;
+  if (metric->binary && classes != 2) {
+    refuse(
+        "the metric '" + name + "' is for 2 classes, and the model has " + std::to_string(classes),
+        "use macro_" + name + ", or another metric");
+  }
+  return *metric;
+}
+
+}  // namespace
+
+const char* name_of(MetricInput input) {
+  switch (input) {
+    case MetricInput::kClasses:
+      return "classes";
+    case MetricInput::kNumbers:
+      return "numbers";
+    case MetricInput::kEntities:
+      return "entities";
+    case MetricInput::kAnswers:
+      return "answers";
+    default:
+      return "clicks";
+  }
+}
+
+bool NamedMetric::takes(MetricInput input) const {
+  switch (input) {
+    case MetricInput::kClasses:
+      return of_classes != nullptr;
+    case MetricInput::kNumbers:
+      return of_numbers != nullptr;
+    case MetricInput::kEntities:
+      return of_entities != nullptr;
+    case MetricInput::kAnswers:
+      return of_answers != nullptr;
+    default:
+      return of_clicks != nullptr;
+  }
+}
+
+Registry<NamedMetric>& named_metric_registry() {
+  static Registry<NamedMetric> registry("metric");
+  return registry;
+}
+
+void metrics_key(Schema* schema, MetricInput input, std::vector<std::string> initial) {
+  // The names of all metrics are not known before main(), when tasks declare their keys.
+  schema->texts("metrics", std::move(initial),
+                std::string("Metrics of evaluations, those that compare ") + name_of(input) +
+                    "; the first one is shown next to the loss");
+}
+
+void add_named_metrics(const TaskContext& context, MetricInput input, MetricTable* table) {
+  const std::vector<std::string> names = context.settings().texts("metrics");
+  for (size_t i = 0; i < names.size(); ++i) {
+    const NamedMetric& metric = checked_metric(names[i], context, input);
+    if (std::find(names.begin(), names.begin() + i, names[i]) != names.begin() + i) {
+      refuse("the metric '" + names[i] + "' is given twice", "remove one of them");
+    }
+    if (table->headline.empty()) table->headline = names[i];
+    if (table->find(names[i])) continue;
+    table->metrics.push_back({.name = names[i],
+                              .decimals = metric.decimals,
+                              .larger_is_better = metric.larger_is_better,
+                              .collected = true});
+  }
+}
+
+}  // namespace fleet

@@ -1,0 +1,79 @@
+// sequence_classification: one class for each text, or for each pair of texts; cross entropy of the
+// logits, accuracy and the metrics that train.metrics names.
+//
+// The loss of a step is the mean over the samples of the whole update that pad no batch, so that it
+// does not depend on the ranks. With class weights it is the weighted mean, with weights that the
+// pipeline scales for the samples of one update (data/pipeline.h).
+#include "models/class_scores.h"
+#include "models/label_losses.h"
+#include "models/metric_collectors.h"
+#include "models/weighted_loss.h"
+
+namespace fleet {
+namespace {
+
+constexpr int64_t kNoLabel = -100;
+
+std::vector<FeedDef> text_feeds(const TaskContext& context) {
+  const Shape samples = context.shape("label");
+  std::vector<FeedDef> feeds = {{"label", DType::kInt64, samples},
+                                {"weight", DType::kFloat32, samples}};
+  if (context.options.class_weights) {
+    const Shape classes = {context.classes()};
+    feeds.push_back({"class_weights", DType::kFloat32, classes, false, false});
+  } else {
+    feeds.push_back({"sample_denominator", DType::kFloat32, {1}, true, false});
+  }
+  return feeds;
+}
+
+MetricTable text_metrics(const TaskContext& context) {
+  MetricTable table{.sums = {"loss", "loss_weight", "hits", "top_hits", "weight"},
+                    .items = "weight"};
+  const bool weighs = context.options.class_weights;
+  if (weighs) table.sums.insert(table.sums.end(), {"label_weight", "labels"});
+  table.metrics = {
+      {.name = "loss", .sum = "loss", .divisor = weighs ? "label_weight" : "loss_weight"},
+      {.name = "accuracy", .sum = "hits", .divisor = "weight", .larger_is_better = true}};
+  add_named_metrics(context, MetricInput::kClasses, &table);
+  if (table.headline.empty()) table.headline = "accuracy";
+  return table;
+}
+
+void build_texts(TaskBuilder& task) {
+  check_class_scores(task);
+  const VarId label = task.feed("label"), weight = task.feed("weight");
+  const SampleLosses losses = append_label_losses(task, label, kNoLabel);
+  const bool weighs = losses.weights != kNoVar;
+  task.add_sums("losses", {"loss", "loss_weight"}, "weighted_sum", {losses.values, weight});
+  if (weighs) {
+    task.add_sums("loss_weights", {"label_weight", "labels"}, "weighted_sum",
+                  {losses.weights, weight});
+  }
+  task.add_sums("counts", {"hits", "top_hits", "weight"}, "accuracy",
+                {task.output("logits"), label, weight}, {{"k", int64_t{1}}});
+  if (!task.training()) return;
+  task.set_loss(weighs ? task.emit("mean", {losses.values}, {}, "loss")
+                       : divided_loss(task, losses.values, weight, "sample_denominator"));
+}
+
+}  // namespace
+
+FLEET_TASK(sequence_classification) {
+  def.help = "one class for each text, or pair of texts: cross entropy, accuracy, F1, Matthews";
+  metrics_key(&def.schema, MetricInput::kClasses, {});
+  def.schema.boolean(
+      "evaluate_classes", false,
+      "write the accuracy of each class to metrics.jsonl, and confusion_matrix.csv next to it");
+  label_loss_keys(&def.schema);
+  def.outputs = {"logits"};
+  def.feeds = text_feeds;
+  def.metrics = text_metrics;
+  def.build = build_texts;
+  def.collector = [](const TaskContext& context) {
+    return class_metrics(context, context.settings().boolean("evaluate_classes"));
+  };
+  def.probabilities = softmax_row;
+}
+
+}  // namespace fleet
