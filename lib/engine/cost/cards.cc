@@ -73,7 +73,10 @@ MachineRates rates_of_card(const std::string& name) {
                      .estimate = true};
   const double half = card.half * kTera * kProductFraction;
   rates.peak = {
-      {"float16", half}, {"bfloat16", half}, {"float32", card.single * kTera * kProductFraction}};
+      {"float16", half},
+      {"bfloat16", half},
+      {"float32", card.single * kTera * kProductFraction},
+      {kDepthwise, card.single * kTera * kProductFraction}};  // in float32, without tensor cores
   rates.bytes_per_second = card.memory * kTera * kMemoryFraction;
   rates.op_seconds = 2e-6;     // between two kernels of a graph
   rates.step_seconds = 20e-6;  // one launch

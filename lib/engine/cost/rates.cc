@@ -24,7 +24,10 @@ double LinkRates::between(double bytes, double TransferSample::*value) const {
 }
 
 double MachineRates::bound(const OpCost& cost) const {
-  const auto own = peak.find(name_of(cost.dtype)), any = peak.find(name_of(DType::kFloat32));
+  const bool depthwise = cost.key.find(std::string(" ") + kDepthwise) != std::string::npos;
+  const auto special = depthwise ? peak.find(kDepthwise) : peak.end();
+  const auto own = special != peak.end() ? special : peak.find(name_of(cost.dtype));
+  const auto any = peak.find(name_of(DType::kFloat32));
   const double rate = own != peak.end() ? own->second : any != peak.end() ? any->second : 0;
   double seconds = bytes_per_second > 0 ? cost.bytes / bytes_per_second : 0;
   if (rate > 0) seconds = std::max(seconds, cost.operations / rate);

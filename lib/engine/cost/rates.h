@@ -51,13 +51,17 @@ struct LinkRates {
   double between(double bytes, double TransferSample::*value) const;
 };
 
+// The kind of convolutions whose peak may differ from that of products (MachineRates::peak).
+inline constexpr const char* kDepthwise = "depthwise";
+
 // The rates of one device while all ranks of its machine work.
 struct MachineRates {
   std::string device;     // "AMD EPYC 9354 (1 of 2 cores a rank, 2 ranks)", "NVIDIA H200"
   std::string origin;     // "measured 2026-11-24 06:40 UTC", "data sheet of ..."
   bool estimate = false;  // from a card's name: nothing was measured
-  std::map<std::string, double> peak =
-      {};                       // operations a second of a large product, by type's name
+  // Operations a second of a large product, by type's name; under kDepthwise those of depthwise
+  // convolutions of any type, if that is known.
+  std::map<std::string, double> peak = {};
   double bytes_per_second = 0;  // memory, read and written together
   double op_seconds = 0;        // that every operation takes at least
   double step_seconds = 0;      // the host's work around a step

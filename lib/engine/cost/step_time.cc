@@ -19,31 +19,17 @@ struct TimedPlan {
   std::vector<bool> computing;           // by operation: bound by arithmetic
 };
 
-// Seconds of an operation in a region: with a share of the device, while others compute.
-double seconds_in_region(const Plan& plan, const PlannedOp& planned, const OpCost& cost,
-                         const MachineRates& rates, const StepTimeOptions& options) {
-  if (options.shared) return options.shared->seconds(cost);
-  const OpWork work = work_of(plan.program, planned.op);
-  const ComputeRates& device = options.device;
-  const double share = device.share(static_cast<int>(plan.compute_streams.size()));
-  return rates.seconds(cost) * device.seconds(work, share) / device.seconds(work, device.parts);
-}
-
 TimedPlan time_operations(const RankPlan& rank, const JobTopology& topology,
-                          const MachineRates& rates, const StepTimeOptions& options) {
+                          const MachineRates& rates) {
   const Plan& plan = *rank.plan;
   TimedPlan timed{.rank = rank, .ops = {}, .messages = {}, .computing = {}};
-  int region = -1;
   for (const PlannedOp& planned : plan.ops) {
     const CollectiveCost message = collective_cost(plan, planned, topology, rates);
     TimedOp one{.seconds = message.seconds, .delay = message.delay, .busy = message.busy};
     bool computing = false;
     if (!is_collective(planned.op)) {
       OpCost cost = cost_of(plan, planned);
-      one.seconds = planned.region >= 0 ? seconds_in_region(plan, planned, cost, rates, options)
-                                        : rates.seconds(cost);
-      one.hand_over = planned.region == region ? options.device.hand_over : options.device.join;
-      region = planned.region;
+      one.seconds = rates.seconds(cost);
       const double whole = rates.bound(cost);
       cost.operations = 0;
       computing = whole > rates.bound(cost);
@@ -122,7 +108,7 @@ StepTime predict_step(std::span<const RankPlan> ranks, size_t own, const JobTopo
                       const MachineRates& rates, const StepTimeOptions& options) {
   std::vector<TimedPlan> plans;
   for (const RankPlan& rank : ranks) {
-    plans.push_back(time_operations(rank, topology, rates, options));
+    plans.push_back(time_operations(rank, topology, rates));
   }
   std::map<std::vector<Active>, int> counts;  // steps by active sections of each rank
   const int steps = std::max(options.steps, 1);

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cost/rates.h"
-#include "exec/compute_rates.h"
 #include "exec/plan.h"
 
 namespace fleet {
@@ -46,8 +45,8 @@ struct StepBand {
   double low = 0, high = 0;
 };
 
-// Predictions for jobs of several ranks were this part of the measured step: the least and the
-// greatest of docs/performance/predictions.md.
+// Predictions for jobs of several ranks were this part of the measured step: the minimum and the
+// maximum of docs/performance/predictions.md.
 inline constexpr double kLeastPrediction = 0.72, kGreatestPrediction = 1.19;
 inline constexpr double kBandMargin = 0.05;  // added at both ends
 
@@ -79,10 +78,6 @@ struct StepTimeOptions {
   int steps = 1;    // the mean of so many steps, for strategies that do not act in every step
   // The host's decisions for each of these steps; null: by the sections' predicates alone.
   std::function<StepInfo(int64_t step)> prepare = {};
-  ComputeRates device = {};  // the ranks', for operations in regions
-  // Rates of one stream of a region while the others compute. Null: the rates of the whole rank
-  // times the ratio that `device` gives.
-  const MachineRates* shared = nullptr;
 };
 
 struct RankPlan {
@@ -99,10 +94,9 @@ StepTime predict_step(const Plan& plan, const JobTopology& topology, const Machi
 
 // Seconds of one operation of a Plan.
 struct TimedOp {
-  double seconds = 0;    // that it takes while nothing else disturbs it
-  double delay = 0;      // for a collective: the part in which another message can move
-  double busy = 0;       // for a collective: the part in which it needs a core of its rank
-  double hand_over = 0;  // more, if it waits for another computing stream
+  double seconds = 0;  // that it takes while nothing else disturbs it
+  double delay = 0;    // for a collective: the part in which another message can move
+  double busy = 0;     // for a collective: the part in which it needs a core of its rank
 };
 
 struct RankSchedule {

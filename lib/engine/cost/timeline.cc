@@ -114,10 +114,6 @@ class Simulation {
     lane.computes = !is_collective(op_of(r, scheduled));
     if (!lane.computes) return arrive(r, l, timed);
     lane.left = timed.seconds;
-    const bool handed = std::any_of(scheduled.waits.begin(), scheduled.waits.end(), [&](int wait) {
-      return ranks_[r].plan->computes(ranks_[r].plan->ops[wait].op.stream);
-    });
-    if (handed) lane.left += timed.hand_over;
   }
 
   void arrive(size_t r, size_t l, const TimedOp& timed) {

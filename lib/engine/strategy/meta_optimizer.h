@@ -32,9 +32,11 @@ struct BuildContext {
   VarId loss_scaling = kNoVar;      // float32 [1], the factor of the loss
   // The factor of d(loss): 1 / data-parallel ranks, so that a sum over the ranks averages.
   double loss_factor = 1;
-  bool sums_gradients = true;   // false: another meta-optimizer combines them
-  bool sums_on_owners = false;  // sharding sums them, each on the rank that owns the parameter
-  SectionId sums_in = -1;       // the section of the sums; -1: where gradients are computed
+  bool sums_gradients = true;      // false: another meta-optimizer combines them
+  bool sums_on_owners = false;     // sharding sums them, each on the rank that owns the parameter
+  SectionId sums_in = -1;          // the section of the sums; -1: where gradients are computed
+  bool updates_elsewhere = false;  // parameter servers make the updates
+  std::vector<VarId> rows = {};    // feeds of rows of tables, whose gradients are pushed to servers
   // Parameters that a meta-optimizer updates itself, each with the section in which its gradient is
   // summed like others; -1: it is not.
   std::map<VarId, SectionId> updated_separately = {};
@@ -96,6 +98,8 @@ struct MetaOptimizerDef {
   // Null: it always can.
   std::function<std::string(const StrategyProto&, const PassContext&)> obstacle;
   std::string remedy = "change that";  // what to do about the obstacle, as an imperative clause
+  // Why it needs parameters in float32 (train.weights_dtype), as a clause; empty: it does not.
+  std::string needs_float32 = {};
   // Called before the obstacles of all others, which see the result; null: it divides nothing. For
   // a meta-optimizer without an obstacle, which competes with none.
   std::function<Division(const StrategyProto&, const PassContext&)> divide = {};

@@ -66,13 +66,12 @@ Defs without_losers(Defs defs) {
   return defs;
 }
 
-// execution_strategy.num_threads, as meta/execution.cc describes it.
-int streams_of(const StrategyProto& proto) {
-  constexpr int kAutomatic = 4;
-  const int threads = proto.execution_strategy().num_threads();
-  if (proto.build_strategy().enable_sequential_execution() || proto.sync_batch_norm()) return 1;
-  if (threads == 0) return proto.pipeline() ? 1 : kAutomatic;  // a pipeline's stage has one
-  return threads;
+void check_weights(const MetaOptimizerDef& def, const PassContext& context) {
+  if (context.weights == DType::kFloat32 || def.needs_float32.empty()) return;
+  throw Error(ErrorCode::kUsage,
+              std::string(name_of(context.weights)) + " cannot be combined with " + def.name +
+                  ": " + def.needs_float32,
+              "train.weights_dtype", "set it to float32, or remove strategy." + def.name);
 }
 
 }  // namespace
@@ -95,11 +94,11 @@ Strategy::Strategy(const StrategyProto& proto, const PassContext& context)
   reject_unclaimed_fields(proto, defs);
   for (const MetaOptimizerDef* def : without_losers(without_obstacles(defs, proto, context_))) {
     names_.push_back(def->name);
+    check_weights(*def, context_);
     if (def->check) def->check(proto, context_);
     if (!def->create) continue;
     if (auto part = def->create(proto, context_)) parts_.push_back(std::move(part));
   }
-  compute_streams_ = streams_of(proto);
 }
 
 void Strategy::run(void (MetaOptimizer::*phase)(BuildContext&)) {
@@ -117,7 +116,8 @@ const BackwardResult& Strategy::append_backward(Program& program, SectionId forw
                    .blocks = std::move(parts.blocks),
                    .devices = std::move(parts.devices),
                    .batch = std::move(parts.batch),
-                   .loss_factor = 1.0 / context_.data_parallel_degree()});
+                   .loss_factor = 1.0 / context_.data_parallel_degree(),
+                   .rows = std::move(parts.rows)});
   run(&MetaOptimizer::groups);
   run(&MetaOptimizer::forward);
   if (program.var(loss).dtype != DType::kFloat32) {
@@ -128,16 +128,19 @@ const BackwardResult& Strategy::append_backward(Program& program, SectionId forw
   run(&MetaOptimizer::fuse_forward);
   {
     const PassStepRecorder recorder("backward", program, context_);
-    build_->backward =
-        fleet::append_backward(program, forward, loss, build_->loss_factor, build_->loss_scaling);
+    build_->backward = fleet::append_backward(program, forward, loss, build_->loss_factor,
+                                              build_->loss_scaling, build_->rows);
   }
-  if (build_->backward.parameters.empty()) {
+  if (build_->backward.parameters.empty() && build_->rows.empty()) {
     throw Error(ErrorCode::kUsage, "the loss depends on no parameter that is trained", "model",
                 "use the results of its layers in what it returns");
   }
   run(&MetaOptimizer::fuse_backward);
+  if (context_.weights != DType::kFloat32) run_pass("narrow_parameters", program, context_);
   run(&MetaOptimizer::gradients);
+  sparse_rows_.find(*build_);
   run(&MetaOptimizer::communication);
+  sparse_rows_.exchange(*build_);
   verify(program);
   return build_->backward;
 }
@@ -147,7 +150,8 @@ const BackwardResult& Strategy::append_backward(Program& program, SectionId forw
 void Strategy::append_check(OnNan on_nan) {
   BuildContext& build = *build_;
   if (on_nan == OnNan::kContinue || build.loss_scaling != kNoVar) return;
-  const bool agreed = build.updated_separately.empty();
+  const bool agreed = std::ranges::all_of(
+      build.updated_separately, [&](const auto& entry) { return sparse_rows_.has(entry.first); });
   if (!agreed && on_nan == OnNan::kSkip) {
     throw Error(ErrorCode::kUsage,
                 "skip cannot be combined with gradients that partly stay on their rank (dgc)",
@@ -156,6 +160,10 @@ void Strategy::append_check(OnNan on_nan) {
   std::vector<VarId> gradients;
   for (const VarId parameter : build.backward.parameters) {
     const VarId gradient = build.program.gradient(parameter);
+    if (gradient != kNoVar) gradients.push_back(gradient);
+  }
+  for (const VarId rows : build.rows) {
+    const VarId gradient = build.program.gradient(rows);
     if (gradient != kNoVar) gradients.push_back(gradient);
   }
   if (gradients.empty()) return;
@@ -192,12 +200,13 @@ void Strategy::append_optimizer(VarId learning_rate, const Settings& settings, O
   run(&MetaOptimizer::update);
   append_skip_count(on_nan);
   std::vector<VarId> parameters = build.backward.parameters;
-  std::erase_if(parameters,
-                [&](VarId parameter) { return build.updated_separately.contains(parameter); });
+  std::erase_if(parameters, [&](VarId parameter) {
+    return build.updated_separately.contains(parameter) && !sparse_rows_.has(parameter);
+  });
   {
     const PassStepRecorder recorder(build.optimizer.text("name"), build.program, context_);
     append_updates(build.program, build.optimize, parameters, learning_rate, build.optimizer,
-                   build.scaling);
+                   build.scaling, context_.seed);
   }
   run(&MetaOptimizer::fuse_update);
   verify(build.program);

@@ -8,6 +8,7 @@
 
 #include "optim/check_finite.h"
 #include "strategy/meta_optimizer.h"
+#include "strategy/sparse_rows.h"
 
 namespace fleet {
 
@@ -16,6 +17,7 @@ struct ModelParts {
   std::vector<Block> blocks = {};   // the forward section's, for strategies that cut it
   std::vector<Block> devices = {};  // Training::devices
   BatchVars batch = {};             // for strategies that divide a batch
+  std::vector<VarId> rows = {};     // feeds of served_tables(), whose gradients are pushed
 };
 
 // The context with the ranks and micro-batches that the strategy divides the job into. kUsage and
@@ -53,9 +55,6 @@ class Strategy {
   VarId left_out() const { return build_->scaling.found_inf; }
   // The variables that the host must be able to read after a step, for before_step().
   const std::vector<VarId>& keep() const { return build_->keep; }
-  // Streams that may compute at the same time (execution_strategy.num_threads), for
-  // PlanOptions::compute_streams.
-  int compute_streams() const { return compute_streams_; }
   // Lets the meta-optimizers decide about the current step.
   void before_step(HostStep& step);
   // Values for a line of metrics.jsonl about the last step passed to before_step().
@@ -67,10 +66,10 @@ class Strategy {
   void append_skip_count(OnNan on_nan);
 
   const PassContext context_;
-  int compute_streams_ = 1;
   std::vector<std::string> names_;
   std::vector<std::unique_ptr<MetaOptimizer>> parts_;
   std::unique_ptr<BuildContext> build_;  // set by append_backward()
+  SparseRows sparse_rows_;
 };
 
 }  // namespace fleet

@@ -113,6 +113,18 @@ TEST(Cards, HaveTheRatesOfTheRoofline) {
   EXPECT_NEAR(rates_of_card("a100").peak.at("float16"), 250e12, 2e12);
 }
 
+// Their sums are in float32, without tensor cores.
+TEST(Cards, DepthwiseConvolutionOnACard_IsBoundByFloat32) {
+  const MachineRates h200 = rates_of_card("h200");
+  OpCost cost{.key = "conv2d depthwise bfloat16", .dtype = DType::kBFloat16, .operations = 1e12};
+  const double depthwise = h200.bound(cost);
+  cost.key = "conv2d 3x3 bfloat16";
+  EXPECT_GT(depthwise, 10 * h200.bound(cost));
+  cost.key = "conv2d 3x3 float32";
+  cost.dtype = DType::kFloat32;
+  EXPECT_DOUBLE_EQ(depthwise, h200.bound(cost));
+}
+
 TEST(Cards, UnknownName_NamesTheNearest) {
   try {
     rates_of_card("h20");

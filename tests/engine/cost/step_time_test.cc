@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "exec/backend.h"
-#include "exec/compute_rates.h"
 #include "tests/errors.h"
 
 namespace fleet {
@@ -110,43 +109,6 @@ TEST(PredictStep, SectionOfEveryFourthStep_CountsAQuarter) {
   EXPECT_NEAR(time.compute, 1.25e-3, 1e-6);
 }
 
-// Two chains of ten small operations.
-Plan two_chains(int streams) {
-  Program program;
-  const SectionId section = program.add_section("main", {});
-  std::vector<VarId> ends;
-  for (const char* name : {"x", "y"}) {
-    VarId value = program.feed(name, DType::kFloat32, {64});
-    for (int i = 0; i < 10; ++i) {
-      value = program.emit(section, "scale", {value}, {{"scale", 2.0}})[0];
-    }
-    ends.push_back(value);
-  }
-  return plan_program(program, ends, {.compute_streams = streams});
-}
-
-TEST(PredictStep, TwoStreams_ComputeAtOnceAtTheRatesOfAStream) {
-  const Plan plan = two_chains(2);
-  ASSERT_EQ(plan.compute_streams.size(), 2U);
-  MachineRates of_stream = slow_operations();
-  of_stream.op_seconds = 1.5e-3;
-  const StepTime time =
-      predict_step(plan, {}, slow_operations(), {.threads = 2, .shared = &of_stream});
-  EXPECT_NEAR(time.total, 15e-3, 0.1e-3);
-  EXPECT_NEAR(time.compute, 15e-3, 0.1e-3);
-  EXPECT_NEAR(predict_step(two_chains(1), {}, slow_operations(), {}).total, 20e-3, 0.1e-3);
-}
-
-// Without rates of a stream, an operation takes longer or shorter by what the backend estimates.
-TEST(PredictStep, TwoStreamsWithoutTheirRates_FollowTheEstimateOfTheBackend) {
-  const Plan plan = two_chains(2);
-  const ComputeRates device = backend_def("cpu").rates(2);
-  const OpWork work{.flops = 0, .bytes = 2 * 64 * sizeof(float)};
-  const double ratio = device.seconds(work, 1) / device.seconds(work, 2);
-  const StepTime time = predict_step(plan, {}, slow_operations(), {.threads = 2, .device = device});
-  EXPECT_NEAR(time.total, 10e-3 * ratio, 0.1e-3);
-}
-
 // A stage of a pipeline: `before` operations, then a message, which rank 1 receives before `after`.
 Plan stage(int rank, int before, int after) {
   Program program;
@@ -195,7 +157,10 @@ TEST(PredictStep, StageThatReceives_WaitsForTheOneThatSends) {
 }
 
 TEST(PredictStep, StagesThatBothReceive_AreAnError) {
-  const Plan first = stage(1, 0, 1), second = two_chains(1);
+  Program program;
+  const VarId x = program.feed("x", DType::kFloat32, {64});
+  const VarId y = program.emit(program.add_section("main", {}), "relu", {x})[0];
+  const Plan first = stage(1, 0, 1), second = plan_program(program, {y});
   const RankPlan ranks[] = {{0, &second}, {1, &first}};
   EXPECT_THAT(thrown_by([&] { predict_step(ranks, 0, two_ranks(), slow_operations(), {}); }),
               IsError(ErrorCode::kInternal));

@@ -264,19 +264,6 @@ TEST(Documents, WhatIsAlwaysSo_IsSaidInOneLine) {
                              "execution_strategy.num_iteration_per_drop_scope"));
 }
 
-TEST(Documents, ComputeStreams_AreNumThreadsUnlessSomethingForcesOne) {
-  const auto streams = [](const std::string& text) {
-    return make_strategy(text).compute_streams();
-  };
-  EXPECT_EQ(streams(""), 1);
-  EXPECT_EQ(streams("execution_strategy { num_threads: 3 }"), 3);
-  EXPECT_GT(streams("execution_strategy { num_threads: 0 }"), 1);
-  EXPECT_EQ(streams("execution_strategy { num_threads: 3 } "
-                    "build_strategy { enable_sequential_execution: true }"),
-            1);
-  EXPECT_EQ(streams("execution_strategy { num_threads: 3 } sync_batch_norm: true"), 1);
-}
-
 TEST(Documents, AutomaticThreads_NeedNoLine) {
   EXPECT_EQ(captured_log([] { make_strategy("execution_strategy { num_threads: 0 }"); }), "");
 }

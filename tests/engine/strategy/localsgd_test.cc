@@ -79,7 +79,7 @@ TEST(LocalSgd, WhereItCannotAct_IsOffAndSaysWhy) {
 TEST(LocalSgd, FieldsOfGradientSums_AreSaidToHaveNoEffect) {
   const std::string line = captured_log(
       [] { Trained("localsgd: true nccl_comm_num: 2 fuse_grad_size_in_MB: 32", {.ranks = 2}); });
-  EXPECT_THAT(line, HasSubstr("gradients are not exchanged: nccl_comm_num\n"));
+  EXPECT_THAT(line, HasSubstr("exchange no gradients: nccl_comm_num\n"));
 }
 
 TEST(LocalSgd, HalfPrecisionSums_HaveNoEffect) {

@@ -214,7 +214,6 @@ TEST(Pipeline, WhatItCannotBeCombinedWith_IsNamed) {
       {"build_strategy { enable_auto_fusion: true }", "enable_auto_fusion"},
       {"build_strategy { fuse_resunit: true }", "fuse_resunit"},
       {"build_strategy { reduce_strategy: 1 }", "reduce_strategy"},
-      {"execution_strategy { num_threads: 2 }", "num_threads"},
       {"sync_batch_norm: true", "sync_batch_norm"}};
   for (const auto& [with, named] : all) {
     EXPECT_THAT(usage_failure([&] { Stage("stages: 2", 0, 4, with); }),

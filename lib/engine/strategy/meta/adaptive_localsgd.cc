@@ -99,6 +99,7 @@ FLEET_META_OPTIMIZER(adaptive_localsgd) {
   };
   def.paddle_class = "AdaptiveLocalSGDOptimizer";
   def.wraps = {"amp"};
+  def.needs_float32 = kAveragesNeedFloat32;
   def.create = [](const StrategyProto& proto, const PassContext&) {
     const auto& configs = proto.adaptive_localsgd_configs();
     return std::make_unique<AdaptiveLocalSgd>(configs.init_k_steps(), configs.begin_step());

@@ -90,7 +90,7 @@ class AllReduce : public MetaOptimizer {
     if (build.sums_on_owners) return;
     if (!build.sums_gradients) {
       if (!given_.empty()) {
-        spdlog::warn("strategy: no effect, because gradients are not exchanged: {}",
+        spdlog::warn("strategy: no effect, because ranks exchange no gradients: {}",
                      join(given_, ", "));
       }
       return;

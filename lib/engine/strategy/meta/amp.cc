@@ -119,6 +119,17 @@ DType choose_low_type(const AmpStrategy& amp, const PassContext& context) {
 
 namespace {
 
+// Parameters in bfloat16 are read as they are.
+void check_weights(const AmpStrategy& amp, const PassContext& context) {
+  if (context.weights == DType::kFloat32) return;
+  const DType low = choose_low_type(amp, context);
+  if (context.weights == low) return;
+  throw Error(
+      ErrorCode::kUsage,
+      std::string(name_of(context.weights)) + " cannot be combined with amp in " + name_of(low),
+      "train.weights_dtype", "set it to float32, or amp_configs.dtype to bfloat16");
+}
+
 class Amp : public MetaOptimizer {
  public:
   explicit Amp(AmpStrategy amp) : amp_(std::move(amp)) {}
@@ -193,8 +204,10 @@ FLEET_META_OPTIMIZER(amp) {
   def.remedy = "train on a device with a 16-bit type";
   def.paddle_class = "AMPOptimizer";
   def.wraps = {"lars", "lamb", "recompute"};
-  def.create = [](const StrategyProto& proto, const PassContext&) {
-    return std::make_unique<Amp>(check_amp(proto));
+  def.create = [](const StrategyProto& proto, const PassContext& context) {
+    AmpStrategy amp = check_amp(proto);
+    check_weights(amp, context);
+    return std::make_unique<Amp>(std::move(amp));
   };
   def.when =
       "on GPUs since Volta and on CPUs with avx512_bf16, if convolutions and matrix products "

@@ -27,6 +27,9 @@ class AverageParameters : public MetaOptimizer {
   FlagId flag_ = kNoFlag;
 };
 
+// MetaOptimizerDef::needs_float32 of both.
+inline constexpr char kAveragesNeedFloat32[] = "each average would be rounded to nearest";
+
 // Both need several ranks, and sgd or momentum. Returns why they cannot act, empty if they can.
 std::string averaging_obstacle(const PassContext& context);
 // kUsage unless the value of <message>.<field> is 1 or more.

@@ -81,6 +81,10 @@ class Dgc : public MetaOptimizer {
       throw Error(ErrorCode::kUsage, "dgc uses one rate for all parameters", "optimizer.groups",
                   "remove 'rate' from '" + group.pattern + "', or remove dgc");
     }
+    if (build.optimizer.number("layer_decay") != 1) {
+      throw Error(ErrorCode::kUsage, "dgc uses one rate for all parameters",
+                  "optimizer.layer_decay", "set it to 1, or remove dgc");
+    }
     Program& program = build.program;
     if (starts() > 0) {
       const Predicate dense = between(build, 0, starts());
@@ -249,6 +253,7 @@ FLEET_META_OPTIMIZER(dgc) {
     return "it needs optimizer.name momentum, but this job's is " + context.optimizer;
   };
   def.paddle_class = "DGCOptimizer";
+  def.needs_float32 = "its own update of the parameters rounds to nearest";
   def.create = [](const StrategyProto& proto, const PassContext&) {
     return std::make_unique<Dgc>(stages_of(proto.dgc_configs()));
   };

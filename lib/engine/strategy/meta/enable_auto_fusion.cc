@@ -6,7 +6,8 @@ namespace {
 
 constexpr const char* kField = "build_strategy.enable_auto_fusion";
 
-// Fuses sums of gradients with their readers unless the user set the field to false, and chains of
+// Fuses sums of gradients with their readers, and on backends that can gelu with products and batch
+// normalizations with depthwise convolutions, unless the user set the field to false; chains of
 // elementwise operations if it is true.
 class EnableAutoFusion : public MetaOptimizer {
  public:
@@ -14,6 +15,9 @@ class EnableAutoFusion : public MetaOptimizer {
 
   void fuse_backward(BuildContext& build) override {
     run_pass("fuse_gradient_sums", build.program, build.context);
+    for (const char* pass : {"fuse_fc_gelu", "fuse_depthwise_norm"}) {
+      if (build.context.backend_has(pass)) run_pass(pass, build.program, build.context);
+    }
     if (!chains_) return;
     std::vector<std::string> keep = {build.program.var(build.loss).name};
     for (VarId id : build.keep) keep.push_back(build.program.var(id).name);

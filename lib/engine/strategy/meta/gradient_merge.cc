@@ -1,5 +1,6 @@
 #include "base/log.h"
 #include "strategy/meta_optimizer.h"
+#include "strategy/server_mode.h"
 
 namespace fleet {
 namespace {
@@ -8,7 +9,10 @@ namespace {
 // parameters: a batch k times as large in the memory of one.
 class GradientMerge : public MetaOptimizer {
  public:
-  GradientMerge(int64_t steps, bool average) : steps_(steps), average_(average) {}
+  // pushes: servers make the updates. apart: trainers are at different steps, and trainer 0 saves
+  // checkpoints alone, so that these have no sums of each.
+  GradientMerge(int64_t steps, bool average, bool pushes, bool apart)
+      : steps_(steps), average_(average), pushes_(pushes), apart_(apart) {}
 
   void forward(BuildContext& build) override {
     if (average_) build.loss_factor /= static_cast<double>(steps_);
@@ -19,17 +23,23 @@ class GradientMerge : public MetaOptimizer {
         steps_, steps_);
   }
   void gradients(BuildContext& build) override {
-    run_pass("merge_gradients", build.program, build.context);
+    run_pass("merge_gradients", build.program, build.context, {{"saved", !apart_}});
     build.update_when = {.every = steps_};
     build.sums_in = build.program.add_section("sum_gradients", build.update_when);
   }
+  // Updates do not run on trainers of parameter servers, so a run after each push zeroes the sums.
   void fuse_update(BuildContext& build) override {
-    run_pass("zero_accumulators", build.program, build.context);
+    std::string section = "optimize";
+    if (pushes_) {
+      section = "pushed";
+      build.program.add_section(section, {.training = false, .sync = true});
+    }
+    run_pass("zero_accumulators", build.program, build.context, {{"section", section}});
   }
 
  private:
   const int64_t steps_;
-  const bool average_;
+  const bool average_, pushes_, apart_;
 };
 
 }  // namespace
@@ -51,9 +61,12 @@ FLEET_META_OPTIMIZER(gradient_merge) {
   };
   def.paddle_class = "GradientMergeOptimizer";
   def.wraps = {"amp", "lars", "lamb", "recompute"};
-  def.create = [](const StrategyProto& proto, const PassContext&) {
+  def.create = [](const StrategyProto& proto, const PassContext& context) {
     const auto& configs = proto.gradient_merge_configs();
-    return std::make_unique<GradientMerge>(configs.k_steps(), configs.avg());
+    const ServerSettings servers = server_settings(proto);
+    const bool pushes = context.servers > 0 && servers.mode != ServerMode::kGeo;
+    const bool apart = context.servers > 0 && servers.apart();
+    return std::make_unique<GradientMerge>(configs.k_steps(), configs.avg(), pushes, apart);
   };
   def.when =
       "for a batch that does not fit into memory, and to send gradients only every k-th step over "

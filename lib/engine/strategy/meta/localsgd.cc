@@ -33,6 +33,7 @@ FLEET_META_OPTIMIZER(localsgd) {
   };
   def.paddle_class = "LocalSGDOptimizer";
   def.wraps = {"amp"};
+  def.needs_float32 = kAveragesNeedFloat32;
   def.create = [](const StrategyProto& proto, const PassContext&) {
     const auto& configs = proto.localsgd_configs();
     return std::make_unique<LocalSgd>(configs.k_steps(), configs.begin_step());

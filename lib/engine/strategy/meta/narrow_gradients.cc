@@ -15,7 +15,7 @@ class NarrowGradients : public MetaOptimizer {
                {{"to", std::string(name_of(low_))}});
       return;
     }
-    spdlog::warn("strategy: {} has no effect: gradients are not exchanged", name_);
+    spdlog::warn("strategy: {} has no effect: ranks exchange no gradients", name_);
   }
 
  private:

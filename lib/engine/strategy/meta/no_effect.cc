@@ -31,21 +31,6 @@ FLEET_META_OPTIMIZER(always_so) {
   def.cost = "nothing";
 }
 
-// Paddle's scripts for collective training set them too: its setter of a_sync also fills
-// a_sync_configs.
-FLEET_META_OPTIMIZER(asynchronous) {
-  def.help = "settings of parameter servers: no effect in collective training";
-  def.fields = {"a_sync", "a_sync_configs"};
-  def.check = [fields = def.fields](const StrategyProto& proto, const PassContext&) {
-    const std::vector<std::string> given = given_fields(proto, fields);
-    if (given.empty()) return;
-    spdlog::debug("strategy: {}: setting of parameter servers, no effect in collective training",
-                  join(given, ", "));
-  };
-  def.when = "never: the options exist for scripts that use parameter servers";
-  def.cost = "nothing";
-}
-
 FLEET_META_OPTIMIZER(mkldnn_enabled_op_types) {
   def.help = "operations that may use oneDNN on the CPU: no effect";
   def.fields = {"build_strategy.mkldnn_enabled_op_types"};

@@ -138,9 +138,6 @@ void refuse_combinations(const StrategyProto& proto, const PassContext& context)
   if (proto.sync_batch_norm() && context.stages > 1 && several) {
     with("sync_batch_norm", "remove it: statistics are per micro-batch");
   }
-  if (proto.execution_strategy().num_threads() > 1) {
-    with("execution_strategy.num_threads above 1", "set it to 1");
-  }
   if (proto.recompute() && proto.recompute_configs().enable_offload() && !context.host_memory) {
     with("recompute_configs.enable_offload", "remove it");
   }

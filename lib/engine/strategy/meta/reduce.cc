@@ -20,7 +20,7 @@ class Reduce : public MetaOptimizer {
       return;
     }
     if (!build.sums_gradients) {
-      spdlog::warn("strategy: reduce_strategy has no effect: gradients are not exchanged");
+      spdlog::warn("strategy: reduce_strategy has no effect: ranks exchange no gradients");
       return;
     }
     const std::vector<int> ranks = build.context.data_parallel_ranks();
