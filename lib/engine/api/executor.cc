@@ -4,12 +4,15 @@
 #include <filesystem>
 
 #include "api/recipe.h"
+#include "api/serve.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "data/random.h"
 #include "optim/schedule.h"
+#include "ps/tables/row_index.h"
+#include "tensor/float16.h"
 #include "train/class_weights.h"
 #include "train/device_settings.h"
 #include "train/divergence.h"
@@ -20,21 +23,6 @@
 
 namespace fleet {
 namespace {
-
-ConfigTree tree_of(const Recipe& recipe, const Values& keys, int ranks) {
-  if (!recipe.minimized) {
-    throw Error(ErrorCode::kUsage, "the model has no optimizer", "ProgramExecutor",
-                "call distributed_optimizer(...).minimize(model.loss()) first");
-  }
-  if (recipe.opened) {
-    throw Error(ErrorCode::kUsage, "the model has an executor already", "ProgramExecutor");
-  }
-  ConfigTree tree = recipe.tree;
-  apply_flags(tree);
-  for (const auto& [key, value] : keys) tree.set(key, value.text(), "ProgramExecutor");
-  divide_global_batch(tree, ranks);
-  return tree;
-}
 
 void check_schedule(const Job& job, int64_t batches_per_epoch) {
   if (batches_per_epoch > 0 || !counts_epochs(job.schedule)) return;
@@ -61,7 +49,19 @@ std::shared_ptr<ProgramResources> open(const Job& job, const Recipe& recipe, con
 ProgramExecutor::ProgramExecutor(const Worker& worker, const Model& model, const Values& keys)
     : world_(worker.world()) {
   Recipe& recipe = *model.recipe();
-  const ConfigTree tree = tree_of(recipe, keys, world_.size);
+  if (recipe.opened) {
+    throw Error(ErrorCode::kUsage, "the model has an executor already", "ProgramExecutor");
+  }
+  if (world_.server >= 0) {
+    throw Error(ErrorCode::kUsage, "this process is a parameter server", "ProgramExecutor",
+                "call init_server() and run_server() where Worker::is_server() holds");
+  }
+  if (world_.replacement > 0) {
+    throw Error(ErrorCode::kUnsupported,
+                "a program with its own training loop cannot take the place of a lost trainer",
+                "ProgramExecutor", "leave out --replace_trainers; --max_restart restarts the job");
+  }
+  const ConfigTree tree = tree_of(recipe, keys, world_);
   job_ = make_job(tree);
   if (recipe.own_image) check_schedule(job_, recipe.batches_per_epoch);
   opened_ = open(job_, recipe, world_);
@@ -75,7 +75,8 @@ ProgramExecutor::ProgramExecutor(const Worker& worker, const Model& model, const
                         .control = opened_->communicators.control.get(),
                         .store = world_.store.get(),
                         .own = {.columns = image_columns(recipe.own_image.value_or(Shape{})),
-                                .batches = std::max<int64_t>(recipe.batches_per_epoch, 1)}});
+                                .batches = std::max<int64_t>(recipe.batches_per_epoch, 1)},
+                        .servers = servers_of(job_, world_, *opened_->device)});
   batch_size_ = job_.data.integer("batch_size");
   runner_->begin();
   recipe.opened = opened_;
@@ -87,13 +88,14 @@ ProgramExecutor::~ProgramExecutor() = default;
 void ProgramExecutor::check_sizes(const data::Batch& batch) {
   const std::vector<std::string> made = {"weight", "sample_key", "class_weights", "own_share"};
   const bool mixes = !batch.own_shares.empty();
+  runner_->session().select_length(batch.length);
   for (const TrainingFeed& feed : runner_->session().training().feeds) {
     if (feed.name == "learning_rate") continue;
     const bool may_lack =
         std::ranges::find(made, feed.name) != made.end() || (feed.name == "other_label" && !mixes);
-    const Var& var = runner_->session().executor().program().var(feed.var);
-    const size_t count = batch.column(feed.name).size() / size_of(var.dtype);
-    const auto wanted = static_cast<size_t>(var.shape.elements());
+    const Argument fed = runner_->session().executor().argument(feed.var);
+    const size_t count = batch.column(feed.name).size() / size_of(fed.dtype);
+    const auto wanted = static_cast<size_t>(fed.shape.elements());
     if (count == wanted || (may_lack && count == 0)) continue;
     throw Error(ErrorCode::kUsage,
                 "the batch has " + std::to_string(count) + " values of " + feed.name +
@@ -170,6 +172,7 @@ double ProgramExecutor::fetched(const std::string& name, const MetricSums& sums)
 }
 
 MetricSums ProgramExecutor::evaluate(Loader& test) {
+  if (runner_->apart()) runner_->meet(0);  // the servers then have the updates of all
   test.start_epoch(0);
   const MetricSums sums =
       fleet::evaluate(*runner_, {.next_batch = [&] { return test.next(); }})->sums;
@@ -181,6 +184,8 @@ MetricSums ProgramExecutor::evaluate(Loader& test) {
 int64_t ProgramExecutor::steps() const { return runner_->position().step; }
 
 bool ProgramExecutor::agree_to_stop(bool stop) { return runner_->control().agree_to_stop(stop); }
+
+void ProgramExecutor::stop_worker() { runner_->finish(); }
 
 void ProgramExecutor::wait() { runner_->executor().synchronize(); }
 
@@ -209,13 +214,62 @@ void ProgramExecutor::check_for_nan() {
 std::string ProgramExecutor::save(const std::string& root, int keep) {
   wait();
   check_for_nan();
-  runner_->sync_ranks();
+  if (runner_->apart()) runner_->meet(0);
+  runner_->sync_ranks(StepRunner::SyncFor::kCheckpoint);
   const std::string bad = runner_->finite_check().bad_state();
   if (!bad.empty()) {
     end_for_nan("'" + bad + "' is not finite", steps(), -1, "resume from an earlier checkpoint");
   }
-  return save_on_all_ranks(root, runner_->position(), runner_->executor(), keep,
-                           {world_.rank, world_.size}, runner_->control());
+  const JobRank own{world_.rank, world_.size};
+  const MoreFiles tables = runner_->table_files();
+  if (!tables.write) {
+    return save_on_all_ranks(root, runner_->position(), runner_->executor(), keep, own,
+                             runner_->control());
+  }
+  return save_with(tables, root, keep, own);
+}
+
+// With what other processes write.
+std::string ProgramExecutor::save_with(const MoreFiles& files, const std::string& root, int keep,
+                                       const JobRank& own) {
+  CheckpointValues values = values_of(runner_->executor(), own, /*copied=*/false);
+  files.cut();
+  if (values.part) files.part(&*values.part);
+  bool written = false;
+  values.more = [&](const std::string& folder) {
+    written = true;
+    return files.write(folder);
+  };
+  std::string folder;
+  const auto save = [&] {
+    try {
+      folder = save_on_all_ranks(root, runner_->position(), values, {.newest = keep}, own,
+                                 runner_->control());
+    } catch (...) {
+      if (own.rank == 0 && !written) files.write("");  // ends the cut
+      throw;
+    }
+    return 0.0;
+  };
+  if (values.in_parts()) {
+    save();
+  } else {
+    runner_->control().all_succeed("write a checkpoint", save);
+  }
+  return folder;
+}
+
+void ProgramExecutor::shrink(int64_t threshold) {
+  constexpr int64_t kMost = ps::IndexWord::kMaxAge;
+  if (threshold < 1 || threshold > kMost) {
+    throw Error(ErrorCode::kUsage, "the threshold is " + std::to_string(threshold), "shrink",
+                "give a number of calls from 1 to " + std::to_string(kMost));
+  }
+  wait();
+  if (runner_->shrink_tables(threshold)) return;
+  throw Error(ErrorCode::kUnsupported, "there is no table on parameter servers", "shrink",
+              "name one in the keys, {\"tables.embedding.rule.name\", \"adagrad\"}, or leave "
+              "the call out");
 }
 
 TrainingPosition ProgramExecutor::load(const std::string& folder) {
@@ -232,10 +286,11 @@ TrainingPosition ProgramExecutor::load(const std::string& folder) {
     const auto accept = [&](const TrainingPosition& found) {
       check_goes_on(found, runner_->position(), batches, from);
     };
-    const TrainingPosition saved =
-        load_checkpoint(from, job_.model_name, runner_->executor(),
-                        {.own = {world_.rank, world_.size}, .accept = accept});
-    const std::string changed = runner_->resume(saved);
+    std::vector<MergedRows> merged_rows;
+    const TrainingPosition saved = load_checkpoint(
+        from, job_.model_name, runner_->executor(),
+        {.own = {world_.rank, world_.size}, .merged_rows = &merged_rows, .accept = accept});
+    const std::string changed = runner_->resume(saved, from, std::move(merged_rows));
     if (!changed.empty() && world_.rank == 0) spdlog::warn("{}", changed);
     return static_cast<double>(steps());
   });
@@ -246,7 +301,7 @@ TrainingPosition ProgramExecutor::load(const std::string& folder) {
 
 void ProgramExecutor::load_weights(const std::string& path) {
   wait();
-  runner_->sync_ranks();  // begin() broadcasts rank 0's states
+  runner_->sync_ranks(StepRunner::SyncFor::kCheckpoint);  // begin() broadcasts rank 0's states
   runner_->control().all_succeed("load the weights", [&] {
     const WeightsOptions options{.skip = job_.checkpoint.texts("weights_skip")};
     for (const std::string& line : fleet::load_weights(path, options, runner_->executor())) {
@@ -264,8 +319,10 @@ std::vector<float> ProgramExecutor::values(const std::string& name) {
   const bool kept = id != kNoVar && (program.var(id).kind == VarKind::kParameter ||
                                      program.var(id).kind == VarKind::kState ||
                                      std::ranges::find(sums, id, &TrainingSum::var) != sums.end());
-  if (!kept || program.var(id).dtype != DType::kFloat32) {
-    throw Error(ErrorCode::kUsage, "'" + name + "' is not a float32 parameter, state or metric",
+  const bool narrow = kept && program.var(id).dtype == DType::kBFloat16;
+  if (!kept || (program.var(id).dtype != DType::kFloat32 && !narrow)) {
+    throw Error(ErrorCode::kUsage,
+                "'" + name + "' is not a parameter, state or metric in float32 or bfloat16",
                 "ProgramExecutor", "program_text() lists the variables");
   }
   if (program.var(id).remote) {
@@ -274,7 +331,9 @@ std::vector<float> ProgramExecutor::values(const std::string& name) {
                     " (strategy.sharding)",
                 "ProgramExecutor", "save a checkpoint, which has all of them");
   }
-  return runner_->executor().values<float>(id);
+  if (!narrow) return runner_->executor().values<float>(id);
+  const std::vector<BFloat16> values = runner_->executor().values<BFloat16>(id);
+  return {values.begin(), values.end()};
 }
 
 std::string ProgramExecutor::program_text() const {

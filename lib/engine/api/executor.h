@@ -48,11 +48,16 @@ class ProgramExecutor {
   // Tells the other ranks whether this rank wants to end; true on all ranks after the same step.
   bool agree_to_stop(bool stop);
   void wait();  // until all submitted work is done
+  // The last call on each trainer of a job with parameter servers, which then end; without servers
+  // it does nothing. A trainer that ends without it counts as lost.
+  void stop_worker();
 
   // Writes a checkpoint below `root`, as fleet-worker does, and keeps the newest `keep` (0: all).
   // Returns its folder on rank 0, "" elsewhere. Errors of save_on_all_ranks(); NotFiniteError if a
   // parameter or state is not finite.
   std::string save(const std::string& root, int keep = 3);
+  // Removes rows of tables on parameter servers: see shrink() (api/parameter_server.h).
+  void shrink(int64_t threshold);
   // Reads a checkpoint: a folder that save() returned, or the newest below a root. To continue,
   // call start_epoch(epoch, batch) of the loader with the returned position. kUsage if the
   // checkpoint is of another model, global batch, seed or validation split; kNotFound.
@@ -72,6 +77,8 @@ class ProgramExecutor {
   void complete(const data::Batch& batch);
   void train(const data::Batch& batch, bool fetch);
   void check_for_nan();
+  std::string save_with(const MoreFiles& files, const std::string& root, int keep,
+                        const JobRank& own);
   [[noreturn]] void end_for_nan(const std::string& what, int64_t step, int suspect,
                                 const std::string& next);
   double fetched(const std::string& name, const MetricSums& sums);

@@ -15,6 +15,7 @@
 #include "api/executor.h"
 #include "api/model.h"
 #include "api/optimizer.h"
+#include "api/parameter_server.h"
 #include "api/worker.h"
 #include "base/error.h"
 #include "models/model.h"

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "api/value.h"
 #include "api/world.h"
 #include "base/config.h"
 #include "train/job_data.h"
@@ -31,5 +32,9 @@ struct Recipe {
     for (const auto& [key, value] : values) tree.set(prefix + key, value.text(), origin);
   }
 };
+
+// The job's settings for this process, with Paddle's variables. `keys` (as in a job file) override
+// the recipe's. kUsage if the model was not minimized.
+ConfigTree tree_of(const Recipe& recipe, const Values& keys, const World& world);
 
 }  // namespace fleet

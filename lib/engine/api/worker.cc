@@ -7,6 +7,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "base/signal_thread.h"
 #include "base/standard_streams.h"
 #include "base/unblock_signals.h"
 #include "store/env.h"
@@ -48,12 +49,22 @@ StartupStopTimeout::~StartupStopTimeout() {
   ::alarm(0);
 }
 
-Worker init_collective(const InitOptions& options) {
+Worker init_process(const InitOptions& options) {
   reserve_standard_streams();
   const std::string level =
       options.log_level.empty() ? env_or(kEnvLogLevel, "INFO") : options.log_level;
-  set_up_logging(level, "rank " + env_or(kEnvRank, "0"));
+  const int server = server_from_env();
+  set_up_logging(level,
+                 server < 0 ? "rank " + env_or(kEnvRank, "0") : "server " + std::to_string(server));
   return join_job(options.handle_signals);
+}
+
+Worker init_collective(const InitOptions& options) {
+  Worker worker = init_process(options);
+  if (worker.server_num() == 0) return worker;
+  throw Error(ErrorCode::kUnsupported, "init_collective() takes no part in parameter servers",
+              "environment PADDLE_PSERVERS_IP_PORT_LIST",
+              "call init_process(), or start it without --server_num and --servers");
 }
 
 Worker join_job(bool handle_signals) {
@@ -64,10 +75,12 @@ Worker join_job(bool handle_signals) {
     unblock_signals();
     for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) std::signal(signal, request_stop);
     for (int signal : {SIGUSR1, SIGUSR2}) std::signal(signal, request_checkpoint);
+    start_signal_thread({SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM});
   }
   Worker worker(world_from_env());
-  if (worker.is_first()) {
-    for (const std::string& line : environment_without_effect()) spdlog::info("{}", line);
+  if (worker.is_first() && worker.world().server < 0) {
+    const bool servers = !worker.world().servers.empty();
+    for (const std::string& line : environment_without_effect(servers)) spdlog::info("{}", line);
   }
   return worker;
 }

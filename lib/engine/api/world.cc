@@ -8,8 +8,10 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "comm/factory.h"
+#include "store/env.h"
 #include "train/choose_strategy.h"
 #include "train/device_settings.h"
+#include "train/served_job.h"
 #include "train/start_comparison.h"
 
 namespace fleet {
@@ -18,8 +20,36 @@ int World::node_count() const {
   return std::max<int>(1, static_cast<int>(std::set(nodes.begin(), nodes.end()).size()));
 }
 
+std::vector<std::string> servers_from_env() {
+  const std::string list = get_env_or_file("PADDLE_PSERVERS_IP_PORT_LIST").value_or("");
+  return list.empty() ? std::vector<std::string>() : split(list, ',');
+}
+
+// The place of its own address in the list, as in Paddle.
+int server_from_env() {
+  const std::vector<std::string> servers = servers_from_env();
+  const std::string role = env_or("TRAINING_ROLE", "TRAINER");
+  if (servers.empty() || role == "TRAINER") return -1;
+  if (role != "PSERVER") {
+    throw Error(ErrorCode::kUnsupported, "the role " + role + " is not supported",
+                "environment TRAINING_ROLE", "it can be TRAINER or PSERVER");
+  }
+  const std::string host = env_or("POD_IP", ""), port = env_or("PADDLE_PORT", "");
+  const bool brackets = host.find(':') != std::string::npos && !host.starts_with('[');
+  const std::string own = (brackets ? "[" + host + "]" : host) + ":" + port;
+  const auto found = std::ranges::find(servers, own);
+  if (found == servers.end()) {
+    throw Error(ErrorCode::kUsage,
+                "the server at " + own + " (POD_IP, PADDLE_PORT) is not in the list of servers",
+                "environment PADDLE_PSERVERS_IP_PORT_LIST", "start it with fleetrun");
+  }
+  return static_cast<int>(found - servers.begin());
+}
+
 World world_from_env() {
   World world;
+  world.servers = servers_from_env();
+  world.server = server_from_env();
   world.rank = static_cast<int>(env_int_or("PADDLE_TRAINER_ID", 0));
   world.size = static_cast<int>(env_int_or("PADDLE_TRAINERS_NUM", 1));
   for (const std::string& endpoint :
@@ -29,8 +59,12 @@ World world_from_env() {
     world.nodes.push_back(host);
   }
   world.store = job_store();
-  if (world.size > 1 && !world.store) {
-    throw Error(ErrorCode::kUsage, "no rendezvous for a job of several ranks",
+  if (world.server < 0) {
+    world.replacement = static_cast<int>(env_int_or(kEnvReplacement, 0));
+    world.replaced_step = env_int_or(kEnvReplacedStep, 0);
+  }
+  if ((world.size > 1 || !world.servers.empty()) && !world.store) {
+    throw Error(ErrorCode::kUsage, "no rendezvous for a job of several processes",
                 "environment FLEET_STORE_ADDRESS", "start it with fleetrun");
   }
   return world;
@@ -38,6 +72,10 @@ World world_from_env() {
 
 JobCommunicators make_job_communicators(const Job& job, const World& world, Device& device) {
   JobCommunicators communicators;
+  if (trainers_run_apart(job, static_cast<int>(world.servers.size()))) {
+    communicators.exchange =
+        std::make_shared<StoreExchange>(world.store, world.rank, world.size, timeout_of(job));
+  }
   if (world.size == 1) return communicators;
   CommOptions options{
       .rank = world.rank, .size = world.size, .nodes = world.nodes, .store = world.store};
@@ -45,7 +83,14 @@ JobCommunicators make_job_communicators(const Job& job, const World& world, Devi
   StartComparison(compared_items_of_job(job, device.backend()), "job", {world.rank, world.size},
                   *world.store, options.timeout)
       .wait();
-  if (!device.communicator().empty()) {  // which cannot move the host's memory
+  if (communicators.exchange) {
+    communicators.compute = make_store_communicator(communicators.exchange);
+    return communicators;
+  }
+  const bool own = !device.communicator().empty();  // which cannot move the host's memory
+  if (own && !world.servers.empty()) {
+    options.backend = "auto";  // no step of a trainer has a collective: values come from servers
+  } else if (own) {
     CommOptions host = options;
     host.group = "control";
     host.backend = "auto";

@@ -33,6 +33,7 @@ struct Var {
   Shape shape = {};
   Init init = {};
   bool trainable = true;       // parameters only
+  double rate = 1;             // factor for a parameter's learning rate (optim/layer_decay.h)
   VarId gradient_of = kNoVar;  // the variable whose gradient this is
   // A state that holds this parameter in a low type. Never saved; written by the parameter's
   // update, and by section "refresh" after the host wrote the parameter.

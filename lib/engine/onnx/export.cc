@@ -9,9 +9,10 @@
 #include "models/model.h"
 #include "models/text/language_models.h"
 #include "models/training.h"
-#include "onnx/exporter.h"
+#include "onnx/network.h"
 #include "proto/onnx.pb.h"
 #include "tensor/host.h"
+#include "train/job_task.h"
 #include "train/trained_weights.h"
 
 namespace fleet {
@@ -21,31 +22,7 @@ namespace pb = onnx_proto;
 
 constexpr char kImage[] = "image", kLogits[] = "logits";
 constexpr int kIrVersion = 8;
-
-// The network of an evaluation only.
-struct Evaluation {
-  Program program;
-  VarId logits = kNoVar;
-};
-
-Evaluation evaluation_of(const Job& job, const Shape& image, int64_t batch) {
-  Evaluation built;
-  const SectionId section =
-      built.program.add_section("evaluate", {.training = false, .evaluation = true});
-  const VarId feed =
-      built.program.feed(kImage, DType::kFloat32, {batch, image[0], image[1], image[2]});
-  Network network(built.program, section, false, kNoVar);
-  const ModelDef& model = model_registry().get(job.model_name);
-  if (model.inputs != std::vector<std::string>{kImage} ||
-      std::ranges::find(model.outputs, kLogits) == model.outputs.end()) {
-    throw Error(ErrorCode::kUnsupported,
-                "the model " + job.model_name + " does not turn an image into logits",
-                "ONNX export", "export a classifier of images");
-  }
-  const NamedVars inputs = {{kImage, feed}, {"sample_key", kNoVar}};
-  built.logits = model.build(network, inputs, job.model).at(kLogits);
-  return built;
-}
+constexpr int64_t kOnnxLength = 1;  // no operation of texts depends on it
 
 // The image size that the weights were trained with, if their file states it; otherwise the job's.
 Shape image_of(const Job& job, const ModelCard& card) {
@@ -54,13 +31,20 @@ Shape image_of(const Job& job, const ModelCard& card) {
                      job.data.integer("image.height"), job.data.integer("image.width"));
 }
 
-void describe(const std::string& name, std::vector<int64_t> dims, pb::ValueInfoProto* value) {
-  value->set_name(name);
+void describe(const OnnxPort& port, pb::ValueInfoProto* value) {
+  value->set_name(port.name);
   pb::TypeProto::Tensor* tensor = value->mutable_type()->mutable_tensor_type();
-  tensor->set_elem_type(pb::TensorProto::FLOAT);
-  tensor->mutable_shape()->add_dim()->set_dim_param("batch");
-  for (size_t d = 1; d < dims.size(); ++d) {
-    tensor->mutable_shape()->add_dim()->set_dim_value(dims[d]);
+  tensor->set_elem_type(port.dtype == DType::kInt64 ? pb::TensorProto::INT64
+                                                    : pb::TensorProto::FLOAT);
+  for (const std::string& dim : port.dims) {
+    auto* shape = tensor->mutable_shape()->add_dim();
+    int64_t size = 0;
+    const char* end = dim.data() + dim.size();
+    if (std::from_chars(dim.data(), end, size).ptr == end) {
+      shape->set_dim_value(size);
+    } else {
+      shape->set_dim_param(dim);
+    }
   }
 }
 
@@ -73,15 +57,17 @@ std::string list_of(const std::vector<double>& values) {
   return join(texts, ",");
 }
 
-void add_metadata(const Job& job, const ModelCard& card, pb::ModelProto* model) {
+void add_metadata(const Job& job, bool text, const ModelCard& card, pb::ModelProto* model) {
   const auto add = [&](const std::string& key, const std::string& value) {
     pb::StringStringEntryProto* entry = model->add_metadata_props();
     entry->set_key(key);
     entry->set_value(value);
   };
   add("model", job.model_name);
-  add("mean", list_of(job.data.numbers("mean")));
-  add("std", list_of(job.data.numbers("std")));
+  if (!text) {
+    add("mean", list_of(job.data.numbers("mean")));
+    add("std", list_of(job.data.numbers("std")));
+  }
   std::map<std::string, std::string> known;
   write_card(card, &known);
   for (const auto& [key, value] : known) add(key, value);
@@ -108,26 +94,27 @@ const OnnxExporter& exporter_of(const Op& op) {
               "choose a model without it");
 }
 
-}  // namespace
-
-std::string onnx_file(const Job& job, const Shape& image, Executor& weights,
-                      const ModelCard& card) {
-  const Evaluation network = evaluation_of(job, image, kOnnxBatch);
+// The bytes of a network that is built for kOnnxBatch samples.
+std::string file_of(const Job& job, const OnnxNetwork& network, Executor& weights,
+                    const ModelCard& card) {
   const Program& program = network.program;
+  const std::string first = network.inputs.front().name;
   pb::ModelProto model;
   model.set_ir_version(kIrVersion);
   model.set_producer_name("fleetrun");
   model.add_opset_import()->set_version(kOnnxOperatorSet);
-  add_metadata(job, card, &model);
+  add_metadata(job, first != kImage, card, &model);
   model.mutable_graph()->set_name(job.model_name);
   OnnxGraph graph(program, model.mutable_graph());
-  describe(kImage, {kOnnxBatch, image[0], image[1], image[2]}, model.mutable_graph()->add_input());
+  for (const OnnxPort& port : network.inputs) describe(port, model.mutable_graph()->add_input());
+  if (network.begin) network.begin(graph);
   for (const Op& op : program.ops()) {
-    exporter_of(op).write({.graph = graph, .program = program, .op = op, .image = kImage});
+    exporter_of(op).write({.graph = graph, .program = program, .op = op, .first = first});
   }
-  graph.node("Identity", {graph.name(network.logits)}, {}, kLogits);
-  describe(kLogits, {kOnnxBatch, program.var(network.logits).shape[1]},
-           model.mutable_graph()->add_output());
+  for (const OnnxPort& port : network.outputs) {
+    graph.node("Identity", {graph.name(port.var)}, {}, port.name);
+    describe(port, model.mutable_graph()->add_output());
+  }
   add_weights(program, weights, &graph);
   constexpr size_t kMaxBytes = (size_t{2} << 30) - 1;  // limit of a protobuf message
   if (model.ByteSizeLong() > kMaxBytes) {
@@ -137,25 +124,79 @@ std::string onnx_file(const Job& job, const Shape& image, Executor& weights,
   return model.SerializeAsString();
 }
 
-std::string export_onnx(const Job& job, const std::string& path) {
-  if (language_source(job.model_name, job.model)) {
-    throw Error(ErrorCode::kUsage, job.model_name + " is a language model", "ONNX export",
-                "language models are exported with `fleetrun export --hf FOLDER`");
+// The weights that count, in an executor of `network`; drops those of `weights`.
+std::unique_ptr<Executor> loaded(const Job& job, OnnxNetwork network, Device& device,
+                                 TrainedWeights* weights) {
+  const std::vector<VarId> results = network.results();
+  auto executor = std::make_unique<Executor>(plan_program(std::move(network.program), results),
+                                             device, nullptr);
+  executor->initialize(static_cast<uint64_t>(job.train.integer("seed")));
+  for (const std::string& line : load_trained_weights(job, weights, *executor)) {
+    spdlog::info("{}", line);
   }
+  if (!weights->warning.empty()) spdlog::warn("{}", weights->warning);
+  return executor;
+}
+
+}  // namespace
+
+std::vector<VarId> OnnxNetwork::results() const {
+  std::vector<VarId> all;
+  for (const OnnxPort& port : outputs) all.push_back(port.var);
+  return all;
+}
+
+OnnxNetwork image_network(const Job& job, const Shape& image, int64_t batch) {
+  OnnxNetwork built;
+  const SectionId section =
+      built.program.add_section("evaluate", {.training = false, .evaluation = true});
+  const VarId feed =
+      built.program.feed(kImage, DType::kFloat32, {batch, image[0], image[1], image[2]});
+  Network network(built.program, section, false, kNoVar);
+  const ModelDef& model = model_registry().get(job.model_name);
+  if (model.inputs != std::vector<std::string>{kImage} ||
+      std::ranges::find(model.outputs, kLogits) == model.outputs.end()) {
+    throw Error(ErrorCode::kUnsupported,
+                "the model " + job.model_name + " does not turn an image into logits",
+                "ONNX export", "export a classifier of images, or a language model");
+  }
+  const NamedVars inputs = {{kImage, feed}, {"sample_key", kNoVar}};
+  const VarId logits = model.build(network, inputs, job.model).at(kLogits);
+  std::vector<std::string> dims = {"batch"};
+  for (int d = 0; d < 3; ++d) dims.push_back(std::to_string(image[d]));
+  built.inputs = {{kImage, kNoVar, DType::kFloat32, dims}};
+  const std::string classes = std::to_string(built.program.var(logits).shape[1]);
+  built.outputs = {{kLogits, logits, DType::kFloat32, {"batch", classes}}};
+  return built;
+}
+
+std::string onnx_file(const Job& job, const Shape& image, Executor& weights,
+                      const ModelCard& card) {
+  return file_of(job, image_network(job, image, kOnnxBatch), weights, card);
+}
+
+std::string text_onnx_file(const Job& job, const std::set<std::string>& outputs, Executor& weights,
+                           const ModelCard& card) {
+  return file_of(job, text_network(job, outputs, kOnnxBatch, kOnnxLength, kOnnxLength), weights,
+                 card);
+}
+
+std::string export_onnx(const Job& job, const std::string& path) {
+  const bool text = language_source(job.model_name, job.model).has_value();
+  const std::set<std::string> outputs = text ? outputs_of(job) : std::set<std::string>();
   check_replaceable(path);
   TrainedWeights weights = trained_weights(job, "checkpoint.resume");
   weights.card.classes = class_names(job, weights);
-  const Shape image = image_of(job, weights.card);
+  const Shape image = text ? Shape() : image_of(job, weights.card);
   HostDevice device;
-  Evaluation network = evaluation_of(job, image, 1);
-  Executor executor(plan_program(std::move(network.program), {network.logits}), device, nullptr);
-  executor.initialize(static_cast<uint64_t>(job.train.integer("seed")));
-  for (const std::string& line : load_trained_weights(job, &weights, executor)) {
-    spdlog::info("{}", line);
-  }
-  if (!weights.warning.empty()) spdlog::warn("{}", weights.warning);
-  write_file_atomically(path, onnx_file(job, image, executor, weights.card));
-  return "wrote " + path + ": " + job.model_name + " for images of " + image.text() +
+  const std::unique_ptr<Executor> executor =
+      loaded(job, text ? text_network(job, outputs, 1, kOnnxLength) : image_network(job, image, 1),
+             device, &weights);
+  const ModelCard& card = weights.card;
+  write_file_atomically(path, text ? text_onnx_file(job, outputs, *executor, card)
+                                   : onnx_file(job, image, *executor, card));
+  return "wrote " + path + ": " + job.model_name +
+         (text ? ", texts of any length" : " for images of " + image.text()) +
          ", a batch of any size, with " + weights.what;
 }
 

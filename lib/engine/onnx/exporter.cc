@@ -63,6 +63,18 @@ std::string OnnxGraph::number(float value) {
   return tensor->name();
 }
 
+std::string OnnxGraph::integer(int64_t value) {
+  pb::TensorProto* tensor = add_tensor(graph_, fresh(), pb::TensorProto::INT64);
+  tensor->set_raw_data(&value, sizeof value);
+  return tensor->name();
+}
+
+std::string OnnxGraph::numbers(const std::vector<float>& values) {
+  const std::string name = fresh();
+  tensor(name, Shape{static_cast<int64_t>(values.size())}, values.data());
+  return name;
+}
+
 void OnnxGraph::tensor(const std::string& name, const Shape& shape, const float* values) {
   pb::TensorProto* tensor = add_tensor(graph_, name, pb::TensorProto::FLOAT);
   for (const int64_t dim : shape) tensor->add_dims(dim);

@@ -23,6 +23,9 @@ inline constexpr int kOnnxOperatorSet = 17;
 // Dimensions that depend on the batch are recognized by it and become dynamic in the graph.
 inline constexpr int64_t kOnnxBatch = 999983;
 
+// Element types in ONNX (TensorProto.DataType).
+inline constexpr int64_t kOnnxFloat = 1, kOnnxInt64 = 7;
+
 using OnnxAttribute = std::variant<int64_t, float, std::string, std::vector<int64_t>>;
 using OnnxAttributes = std::map<std::string, OnnxAttribute>;
 
@@ -39,7 +42,9 @@ class OnnxGraph {
                    const OnnxAttributes& attributes = {}, const std::string& output = {});
   // Constants, as initializers; return their names.
   std::string integers(const std::vector<int64_t>& values);
-  std::string number(float value);
+  std::string number(float value);                        // without dimensions
+  std::string integer(int64_t value);                     // the same
+  std::string numbers(const std::vector<float>& values);  // [values]
   void tensor(const std::string& name, const Shape& shape, const float* values);
   // A tensor of `shape` filled with value; a dimension kOnnxBatch takes the batch size of variable
   // `like`.
@@ -59,7 +64,7 @@ struct OnnxContext {
   OnnxGraph& graph;
   const Program& program;
   const Op& op;
-  std::string image;  // the graph's input: the first dimension is the batch
+  std::string first;  // the graph's first input: its first dimension is the batch
 
   const Attributes& attributes() const { return op.attributes; }
   const Shape& shape(int input) const { return program.var(op.inputs[input]).shape; }

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <ranges>
+#include <set>
 
 #include "base/crc32c.h"
 #include "base/error.h"
@@ -18,6 +20,7 @@
 #include "base/thread.h"
 #include "optim/ema.h"
 #include "train/checkpoint_content.h"
+#include "train/merged_rows.h"
 #include "train/run_folder.h"
 
 namespace fleet {
@@ -85,46 +88,63 @@ EvaluationRecord record_from(const Json& state) {
           json.at("without").get<int64_t>(), json.at("observed_step").get<int64_t>()};
 }
 
-// ranks: number of ranks whose parts belong to the checkpoint; 0: no parts.
-std::string state_text(const TrainingPosition& position, int ranks) {
+Json to_json(const data::TokenizerIdentity& tokenizer) {
+  return {{"file", tokenizer.file}, {"hash", tokenizer.hash}};
+}
+
+data::TokenizerIdentity tokenizer_from(const Json& state) {
+  if (!state.contains("tokenizer")) return {};
+  const Json& json = state.at("tokenizer");
+  return {json.at("file").get<std::string>(), json.at("hash").get<uint64_t>()};
+}
+
+// Facts in state.json about the checkpoint itself.
+struct StateFacts {
+  int ranks = 0;  // whose parts belong to it; 0: no parts
+  int version = kVersion;
+  std::string needs = {};  // the name of another checkpoint in the same root; "": none
+};
+
+std::string state_text(const TrainingPosition& position, const StateFacts& facts) {
   Json state = {{"version", kVersion},     {"step", position.step},
                 {"epoch", position.epoch}, {"batch", position.batch},
                 {"seed", position.seed},   {"global_batch", position.global_batch},
                 {"model", position.model}, {"task", position.task}};
   if (position.merged_steps > 1) state["merged_steps"] = position.merged_steps;
-  if (ranks > 0) state["ranks"] = ranks;
+  if (facts.ranks > 0) state["ranks"] = facts.ranks;
+  if (!facts.needs.empty()) state["needs"] = facts.needs;
   if (!position.schedule.empty()) state["schedule"] = position.schedule;
   if (position.evaluations.observed_step >= 0) state["evaluations"] = to_json(position.evaluations);
   if (!position.validation.empty()) state["validation"] = position.validation;
   if (!position.data.empty()) state["data"] = position.data;
+  if (position.tokenizer.hash != 0) state["tokenizer"] = to_json(position.tokenizer);
   state[kChecksum] = checksum_of(state);
   return state.dump(2) + "\n";
 }
 
-// Sets `version`, which decides whether the other files have checksums.
-TrainingPosition parse_state(const std::string& path, int* ranks, int* version) {
+// path: for errors. The version decides whether the other files have checksums.
+TrainingPosition parse_state_text(const std::string& text, const std::string& path,
+                                  StateFacts* facts) {
   const auto damaged = [&](const std::string& what) {
     return DamagedFile(
         what, path,
         "it is damaged or not a checkpoint; checkpoint.resume=auto uses the previous one");
   };
-  if (!path_exists(path)) throw damaged("the file does not exist");
   try {
-    constexpr int64_t kLargest = 1 << 20;  // bytes
-    Json state = Json::parse(read_regular_file(path, kLargest),
-                             [&](JsonEvent, int depth, const std::string&) {
-                               if (depth > 8) throw damaged("it is nested too deeply");
-                             });
-    *version = state.at("version").get<int>();
+    Json state = Json::parse(text, [&](JsonEvent, int depth, const std::string&) {
+      if (depth > 8) throw damaged("it is nested too deeply");
+    });
+    const int version = state.at("version").get<int>();
+    facts->version = version;
     const std::string checksum = state.value(kChecksum, std::string());
     state.erase(kChecksum);
-    const bool required = *version != 1 || !checksum.empty();
+    const bool required = version != 1 || !checksum.empty();
     if (required && checksum != checksum_of(state)) {
       throw damaged("its content does not match its checksum");
     }
-    if (*version < 1 || *version > kVersion) {
+    if (version < 1 || version > kVersion) {
       throw Error(ErrorCode::kUsage,
-                  "is of version " + std::to_string(*version) +
+                  "is of version " + std::to_string(version) +
                       ", this fleetrun reads versions 1 to " + std::to_string(kVersion),
                   path, "use the release that wrote it, or a newer one");
     }
@@ -139,14 +159,75 @@ TrainingPosition parse_state(const std::string& path, int* ranks, int* version) 
                                        .schedule = state.value("schedule", std::vector<double>()),
                                        .evaluations = record_from(state),
                                        .validation = state.value("validation", std::string()),
-                                       .data = state.value("data", std::string())};
+                                       .data = state.value("data", std::string()),
+                                       .tokenizer = tokenizer_from(state)};
     if (position.step < 0 || position.epoch < 0 || position.batch < 0) {
       throw damaged("a position below zero");
     }
-    *ranks = state.value("ranks", 0);
+    facts->ranks = state.value("ranks", 0);
+    facts->needs = state.value("needs", std::string());
     return position;
   } catch (const JsonError&) {
     throw damaged("not the state of a checkpoint");
+  }
+}
+
+TrainingPosition parse_state(const std::string& path, StateFacts* facts) {
+  constexpr int64_t kLargest = 1 << 20;  // bytes
+  if (path_exists(path)) {
+    return parse_state_text(read_regular_file(path, kLargest), path, facts);
+  }
+  throw DamagedFile(
+      "the file does not exist", path,
+      "it is damaged or not a checkpoint; checkpoint.resume=auto uses the previous one");
+}
+
+// The checkpoint that this one needs; "": none, or its state cannot be read.
+std::string needed_by(const std::string& folder) {
+  try {
+    StateFacts facts;
+    parse_state(folder + "/" + kStateFile, &facts);
+    return facts.needs;
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+// Tables of parameter servers may be the changes since those of another checkpoint.
+void check_needed(const std::string& folder, const StateFacts& facts) {
+  if (facts.needs.empty()) return;
+  const std::string needed = (fs::path(folder + "/..") / facts.needs).lexically_normal().string();
+  if (path_exists(needed + "/" + kStateFile)) return;
+  throw DamagedFile(
+      "it has the changes of tables since another checkpoint, which is missing: " + needed, folder,
+      "put that back, or use an older checkpoint");
+}
+
+// Removes the older checkpoints of steps up to `step`, except those that `keep` names.
+void remove_old_checkpoints(const std::string& root, int64_t step, const Keep& keep) {
+  if (keep.newest <= 0) return;
+  std::vector<std::string> old;  // oldest first
+  std::set<std::string> needed;
+  for (const std::string& folder : all_checkpoints(root)) {
+    const int64_t of = step_of_checkpoint(folder);
+    if (of > step || of == keep.also_step) {
+      needed.insert(needed_by(folder));
+    } else {
+      old.push_back(folder);
+    }
+  }
+  const auto newest = static_cast<size_t>(keep.newest);
+  const size_t kept = old.size() - std::min(newest, old.size());
+  for (size_t i = kept; i < old.size(); ++i) needed.insert(needed_by(old[i]));
+  old.resize(kept);
+  // A needed checkpoint may need others.
+  for (const std::string& folder : old | std::views::reverse) {
+    if (needed.contains(fs::path(folder).filename().string())) {
+      needed.insert(needed_by(folder));
+    } else {
+      std::error_code ignored;
+      fs::remove_all(folder, ignored);
+    }
   }
 }
 
@@ -212,7 +293,7 @@ std::map<std::string, std::string> part_metadata(const JobRank& own, int64_t ste
 }
 
 TensorFile read_part(const std::string& folder, const JobRank& own, int64_t step,
-                     const Program& program, Checksum checksum) {
+                     const Program& program, Checksum checksum, std::vector<MergedRows>* rows) {
   const std::string path = folder + "/" + name_of_part(own.rank);
   const std::string use = "use a complete checkpoint, in a folder that all nodes share";
   if (!path_exists(path)) throw DamagedFile("the file does not exist", path, use);
@@ -223,6 +304,7 @@ TensorFile read_part(const std::string& folder, const JobRank& own, int64_t step
                     std::to_string(own.world) + " at step " + std::to_string(step),
                 path, use);
   }
+  *rows = take_merged_rows(&part, path);
   check_fit(program, part, CheckpointFile::kRank, path);
   return part;
 }
@@ -339,11 +421,12 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
   write_weights(kModelFile, values.model);
   if (values.ema) write_weights(kAverageFile, *values.ema);
   other.join();
+  StateFacts facts{.ranks = static_cast<int>(part_bytes.size())};
+  if (values.more) facts.needs = fs::path(values.more(aside)).filename();
   for (size_t rank = 0; rank < shard_bytes.size(); ++rank) {
     fs::remove(aside + "/" + name_of_shard(static_cast<int>(rank)));
   }
-  write_file_atomically(aside + "/" + kStateFile,
-                        state_text(position, static_cast<int>(part_bytes.size())));
+  write_file_atomically(aside + "/" + kStateFile, state_text(position, facts));
   sync_folder(aside);
   // If a run saved this step before, exchange both: a complete checkpoint always exists.
   if (path_exists(folder)) {
@@ -354,14 +437,8 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
   sync_folder(root);
   std::error_code ignored;
   fs::remove_all(aside, ignored);
-  // Removes only older checkpoints: the one just saved stays, whatever else is in the folder.
-  std::vector<std::string> all = all_checkpoints(root);
-  std::erase_if(all, [&](const std::string& other) {
-    const int64_t step = step_of_checkpoint(other);
-    return step > position.step || step == keep.also_step;
-  });
-  const auto newest = static_cast<size_t>(keep.newest);
-  for (size_t i = 0; newest > 0 && i + newest < all.size(); ++i) fs::remove_all(all[i], ignored);
+  // Only older ones: the one just saved stays, whatever else is in the folder.
+  remove_old_checkpoints(root, position.step, keep);
   return folder;
 }
 
@@ -486,7 +563,9 @@ std::optional<std::string> latest_checkpoint(const std::string& root, int64_t be
 }
 
 static void check_complete(const std::string& folder) {
-  read_position(folder);
+  StateFacts facts;
+  parse_state(folder + "/" + kStateFile, &facts);
+  check_needed(folder, facts);
   for (const char* file : {kModelFile, kOptimizerFile, kAverageFile}) {
     const std::string path = folder + "/" + file;
     if (path_exists(path)) {
@@ -509,9 +588,16 @@ std::optional<std::string> newest_complete_checkpoint(const std::string& root) {
   return std::nullopt;
 }
 
+std::string position_text(const TrainingPosition& position) { return state_text(position, {}); }
+
+TrainingPosition position_from_text(const std::string& text, const std::string& where) {
+  StateFacts facts;
+  return parse_state_text(text, where, &facts);
+}
+
 TrainingPosition read_position(const std::string& folder) {
-  int ranks = 0, version = 0;
-  return parse_state(folder + "/" + kStateFile, &ranks, &version);
+  StateFacts facts;
+  return parse_state(folder + "/" + kStateFile, &facts);
 }
 
 std::optional<TrainingPosition> position_of_checkpoint(const std::string& folder) {
@@ -528,9 +614,10 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
     throw Error(ErrorCode::kUsage, "no such checkpoint folder", folder,
                 "give the path of a folder such as step_00000120");
   }
-  int ranks = 0, version = 0;
-  TrainingPosition position = parse_state(folder + "/" + kStateFile, &ranks, &version);
-  const Checksum checksum = version == 1 ? Checksum::kIfThere : Checksum::kRequired;
+  StateFacts facts;
+  TrainingPosition position = parse_state(folder + "/" + kStateFile, &facts);
+  check_needed(folder, facts);
+  const Checksum checksum = facts.version == 1 ? Checksum::kIfThere : Checksum::kRequired;
   const auto read = [&](const char* file) {
     const std::string path = folder + "/" + file;
     if (!path_exists(path)) {
@@ -547,7 +634,7 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
         folder, "use one of the same model, or set checkpoint.resume to \"no\"");
   }
   const Program& program = executor.program();
-  const bool has_part = check_ranks(folder, ranks, program, options.own);
+  const bool has_part = check_ranks(folder, facts.ranks, program, options.own);
   TensorFile weights = read(kModelFile);
   position.card = read_card(weights.metadata);
   TensorFile states = read(kOptimizerFile);
@@ -560,11 +647,13 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
     check_fit(program, averages, CheckpointFile::kAverage, folder + "/" + kAverageFile);
   }
   TensorFile part;
-  if (has_part) part = read_part(folder, options.own, position.step, program, checksum);
+  std::vector<MergedRows> rows;
+  if (has_part) part = read_part(folder, options.own, position.step, program, checksum, &rows);
   std::string other = drop_others(states, part, program);
   if (other.empty()) other = other_averages(averaged, program);
   if (options.note) *options.note = other;
   if (options.accept) options.accept(position);
+  if (options.merged_rows) *options.merged_rows = std::move(rows);
   scatter(weights, CheckpointFile::kModel, executor);
   scatter(averages, CheckpointFile::kAverage, executor);
   scatter(states, CheckpointFile::kOptimizer, executor);

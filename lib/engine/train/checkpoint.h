@@ -14,7 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "data/source.h"
 #include "exec/executor.h"
+#include "exec/parameter_exchange.h"
 #include "train/model_card.h"
 #include "train/rank_coordinator.h"
 #include "train/rank_state.h"
@@ -56,6 +58,17 @@ struct TrainingPosition {
   ModelCard card = {};          // in the metadata of model.safetensors
   std::string validation = {};  // JobData::validation()
   std::string data = {};        // JobData::order(); "": unknown
+  data::TokenizerIdentity tokenizer = {};
+};
+
+// Files of a checkpoint that other processes write.
+struct MoreFiles {
+  std::function<void()> cut = nullptr;  // on all ranks, after the steps whose state is saved
+  // On all ranks, then: adds values to this rank's part, if it has one.
+  std::function<void(TensorFile* part)> part = nullptr;
+  // On rank 0, from any thread: writes that state into the folder; "": the checkpoint has failed.
+  // Returns the folder of another checkpoint in the same root that it needs; "": none.
+  std::function<std::string(const std::string& folder)> write = nullptr;
 };
 
 // The part of a checkpoint that a rank writes.
@@ -64,13 +77,16 @@ struct CheckpointValues {
   std::optional<TensorFile> ema;                   // rank 0, if the Program has averages
   std::optional<TensorFile> part;                  // if the Program has per-rank states
   std::optional<TensorFile> shard = std::nullopt;  // what this rank owns, if the Program is sharded
+  // Rank 0: writes more files into the folder, before the checkpoint is complete; null: none.
+  // Returns as MoreFiles::write().
+  std::function<std::string(const std::string& folder)> more = nullptr;
   bool in_parts() const { return part || shard; }
 };
 // The values after the steps so far, for which this waits. copied: if false, the values are the
 // executor's own memory where the host can read it, and are valid until its next run.
 CheckpointValues values_of(Executor& executor, const JobRank& own, bool copied);
 
-// The checkpoints to keep.
+// The checkpoints to keep, with those that they need.
 struct Keep {
   int newest = 0;          // how many of the newest; 0: all
   int64_t also_step = -1;  // also the one of this step; -1: none
@@ -123,6 +139,10 @@ std::string folder_of_step(const std::string& root, int64_t step);
 // run does not mix with an earlier one; returns the new path.
 std::optional<std::string> set_checkpoints_aside(const std::string& root);
 
+// A position without its model card, as text and back. where: for errors. DamagedFile for other
+// text.
+std::string position_text(const TrainingPosition& position);
+TrainingPosition position_from_text(const std::string& text, const std::string& where);
 // The position of a checkpoint, without the model card. DamagedFile if state.json is missing or
 // damaged, kUsage if it is of another version.
 TrainingPosition read_position(const std::string& folder);
@@ -132,6 +152,8 @@ std::optional<TrainingPosition> position_of_checkpoint(const std::string& folder
 struct LoadOptions {
   JobRank own;
   std::string* note = nullptr;  // a line about differences; "" if none
+  // This rank's sums of gradients of rows, of a checkpoint within an update.
+  std::vector<MergedRows>* merged_rows = nullptr;
   // Called before anything changes; if it throws, loading stops.
   std::function<void(const TrainingPosition&)> accept;
 };

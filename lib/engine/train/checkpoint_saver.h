@@ -23,10 +23,11 @@ class CheckpointSaver {
     std::exception_ptr failure;  // null: success; else Error or a system exception
   };
 
-  // root: the folder of checkpoints. control: null, or one with no other user, which per-rank
-  // and sharded states require. It and the executor must outlive this object.
+  // root: the folder of checkpoints. control: null, or one with no
+  // other user, which per-rank and sharded states require. It and the executor must outlive this
+  // object.
   CheckpointSaver(std::string root, Executor& executor, const JobRank& own,
-                  std::unique_ptr<RankCoordinator> control);
+                  std::unique_ptr<RankCoordinator> control, MoreFiles more = {});
   // Waits for the thread; a failure is dropped.
   ~CheckpointSaver() = default;
 
@@ -42,12 +43,14 @@ class CheckpointSaver {
   std::optional<Outcome> take();
 
  private:
-  void write(const TrainingPosition& position, const CheckpointValues& values, const Keep& keep);
+  void write(const TrainingPosition& position, CheckpointValues& values, const Keep& keep);
+  void drop_more() const;
 
   const std::string root_;
   Executor& executor_;
   const JobRank own_;
   const std::unique_ptr<RankCoordinator> control_;
+  const MoreFiles more_;
   Mutex mutex_;
   CondVar done_;
   bool saving_ FLEET_GUARDED_BY(mutex_) = false;

@@ -97,7 +97,6 @@ ConfigTree choose_strategy_at_start(const ConfigTree& tree, const ChoosingRanks&
     }
   }
   options.rates = read_rates(rates_file_of(measure));
-  options.rates_of_stream = stream_rates(measure, false);
   return with_choices(tree, choose_together(tree, ranks, options, timeout));
 }
 

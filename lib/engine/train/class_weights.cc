@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "data/pipeline.h"
+#include "train/job_task.h"
 
 namespace fleet {
 namespace {
@@ -13,7 +14,7 @@ constexpr char kKey[] = "train.class_weights";
 
 std::vector<double> balanced(const Job& job, const data::Source& train) {
   std::vector<int64_t> counts = data::samples_by_class(train);
-  const int64_t ignored = job.train.integer("ignore_index");
+  const int64_t ignored = ignored_label(job);
   if (ignored >= 0 && ignored < static_cast<int64_t>(counts.size())) counts[ignored] = 0;
   double samples = 0, classes = 0;
   for (const int64_t count : counts) {
@@ -24,7 +25,7 @@ std::vector<double> balanced(const Job& job, const data::Source& train) {
   for (const int64_t count : counts) {
     weights.push_back(count > 0 ? samples / (classes * static_cast<double>(count)) : 0);
   }
-  weights.resize(job.model.integer("num_classes"));
+  weights.resize(static_cast<size_t>(classes_of(job)));
   return weights;
 }
 
@@ -65,7 +66,7 @@ void check_class_weights(const Job& job) {
   if (!weighs_classes(job)) return;
   const std::vector<double> weights = job.train.numbers("class_weights.values");
   if (job.train.text("class_weights.rule").empty()) {
-    return check_weights(weights, job.model.integer("num_classes"));
+    return check_weights(weights, classes_of(job));
   }
   if (weights.empty()) return;
   throw Error(ErrorCode::kUsage, "both a rule and a list are given", kKey, "give only one of them");
@@ -75,7 +76,7 @@ std::vector<float> class_weights(const Job& job, const data::Source& train) {
   check_class_weights(job);
   std::vector<double> weights = job.train.numbers("class_weights.values");
   if (!job.train.text("class_weights.rule").empty()) weights = balanced(job, train);
-  check_weights(weights, job.model.integer("num_classes"));
+  check_weights(weights, classes_of(job));
   return {weights.begin(), weights.end()};
 }
 

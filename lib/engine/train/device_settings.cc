@@ -7,6 +7,7 @@
 #include "base/number_text.h"
 #include "base/text.h"
 #include "exec/backend.h"
+#include "strategy/server_mode.h"
 #include "strategy/strategy_file.h"
 
 namespace fleet {
@@ -37,7 +38,23 @@ constexpr Flag kFlags[] = {
      "tensor_op_math"},
     {"FLAGS_check_nan_inf", "train.check_nan_inf", true, nullptr},
 };
-constexpr const char* kCudaGraph = "train.cuda_graph";
+// Those of jobs with parameter servers.
+constexpr Flag kServerFlags[] = {
+    {"FLAGS_communicator_max_merge_var_num", "strategy.a_sync_configs.max_merge_var_num", false,
+     nullptr},
+    {"FLAGS_communicator_send_queue_size", "strategy.a_sync_configs.send_queue_size", false,
+     nullptr},
+    {"FLAGS_communicator_send_wait_times", "strategy.a_sync_configs.send_wait_times", false,
+     nullptr},
+    {"FLAGS_communicator_thread_pool_size", "strategy.a_sync_configs.thread_pool_size", false,
+     nullptr},
+    {"FLAGS_communicator_independent_recv_thread",
+     "strategy.a_sync_configs.independent_recv_thread", true, nullptr},
+    {"FLAGS_communicator_min_send_grad_num_before_recv",
+     "strategy.a_sync_configs.min_send_grad_num_before_recv", false, nullptr},
+};
+constexpr char kRpcDeadline[] = "FLAGS_rpc_deadline";                             // milliseconds
+constexpr const char* kOfGpus[] = {"train.cuda_graph", "train.cudnn_attention"};  // no flags
 // Flags that other code reads, or that are meant for programs of other kinds.
 constexpr const char* kFlagsElsewhere[] = {"FLAGS_selected_", "FLAGS_START_PORT",
                                            "FLAGS_reader_queue_speed_test_mode"};
@@ -48,7 +65,21 @@ std::string truth(const std::string& text, const std::string& where) {
   throw Error(ErrorCode::kUsage, "'" + text + "' is neither true nor false", where);
 }
 
-bool is_known_flag(const std::string& name) {
+std::string seconds(const std::string& milliseconds, const std::string& where) {
+  long long value = 0;  // NOLINT(runtime/int): type of parse_int()
+  if (!parse_int(milliseconds, &value) || value < 1) {
+    throw Error(ErrorCode::kUsage, "'" + milliseconds + "' is not a number of milliseconds", where);
+  }
+  return format_printf("%.17g", static_cast<double>(value) / 1000);
+}
+
+bool is_server_flag(const std::string& name) {
+  return name == kRpcDeadline || is_server_variable(name) ||
+         std::ranges::any_of(kServerFlags, [&](const Flag& flag) { return name == flag.variable; });
+}
+
+bool is_known_flag(const std::string& name, bool servers) {
+  if (servers && is_server_flag(name)) return true;
   for (const Flag& flag : kFlags) {
     if (name == flag.variable) return true;
   }
@@ -70,6 +101,29 @@ void apply_flags(ConfigTree& tree) {
   }
 }
 
+std::vector<std::string> apply_server_flags(ConfigTree& tree) {
+  check_server_variables(get_env);
+  std::vector<std::string> lines;
+  const auto set = [&](const std::string& path, const std::string& value,
+                       const std::string& where) {
+    const std::string before = tree.peek(path).value_or(value);
+    tree.set(path, value, where);
+    lines.push_back(where + " sets " + path + " to " + value +
+                    (before == value ? "" : ", instead of " + before));
+  };
+  for (const Flag& flag : kServerFlags) {
+    const auto text = get_env(flag.variable);
+    if (!text) continue;
+    const std::string where = std::string("environment ") + flag.variable;
+    set(flag.path, flag.boolean ? truth(*text, where) : *text, where);
+  }
+  if (const auto deadline = get_env(kRpcDeadline)) {
+    const std::string where = std::string("environment ") + kRpcDeadline;
+    set("comm.timeout", seconds(*deadline, where), where);
+  }
+  return lines;
+}
+
 DeviceOptions device_options(const Job& job) {
   return {.deterministic = job.train.boolean("deterministic")};
 }
@@ -81,6 +135,7 @@ ConfigTree backend_options(const Job& job) {
   ConfigTree options;
   options.set("tensor_op_math", text(job.train.boolean("enable_cublas_tensor_op_math")), origin);
   options.set("cudnn_exhaustive_search", text(strategy.cudnn_exhaustive_search()), origin);
+  options.set("cudnn_attention", text(job.train.boolean("cudnn_attention")), origin);
   options.set("conv_workspace_size_limit", std::to_string(strategy.conv_workspace_size_limit()),
               origin);
   options.set("memory_fraction",
@@ -98,15 +153,17 @@ std::vector<std::string> without_effect(const Job& job, const std::string& backe
       keys.push_back(flag.path);
     }
   }
-  if (job.settings.given(kCudaGraph)) keys.push_back(kCudaGraph);
+  for (const char* key : kOfGpus) {
+    if (job.settings.given(key)) keys.push_back(key);
+  }
   return keys;
 }
 
-std::vector<std::string> environment_without_effect() {
+std::vector<std::string> environment_without_effect(bool servers) {
   std::vector<std::string> lines, unknown;
   for (const std::string& entry : whole_environment()) {
     const std::string name = entry.substr(0, entry.find('='));
-    if (name.starts_with("FLAGS_") && !is_known_flag(name)) unknown.push_back(name);
+    if (name.starts_with("FLAGS_") && !is_known_flag(name, servers)) unknown.push_back(name);
   }
   std::sort(unknown.begin(), unknown.end());
   if (!unknown.empty()) lines.push_back("without effect here: " + join(unknown, ", "));

@@ -14,6 +14,10 @@ namespace fleet {
 // each sets the value of its corresponding key. kUsage naming the variable if its value is invalid.
 // Overrides on the command line take precedence.
 void apply_flags(ConfigTree& tree);
+// Applies the variables of Paddle's parameter servers, FLAGS_communicator_* and
+// FLAGS_rpc_deadline, in a job with servers. Returns a line for each. kUnsupported naming one
+// that is not supported (strategy/server_mode.h).
+std::vector<std::string> apply_server_flags(ConfigTree& tree);
 
 DeviceOptions device_options(const Job& job);
 // The values of backends' own options (BackendDef::options) by their names, for choose_device().
@@ -22,8 +26,8 @@ ConfigTree backend_options(const Job& job);
 std::vector<std::string> without_effect(const Job& job, const std::string& backend);
 
 // One line for each of Paddle's environment variables that has no effect here: CPU_NUM, and one
-// line for all FLAGS_* that nothing reads.
-std::vector<std::string> environment_without_effect();
+// line for all FLAGS_* that nothing reads. servers: whether the job has parameter servers.
+std::vector<std::string> environment_without_effect(bool servers = false);
 
 // The device that this rank requests from choose_device().
 struct DeviceRequest {

@@ -38,6 +38,12 @@ void warn_of_training_samples(const TrainedWeights& weights, const TrainingPosit
                difference);
 }
 
+void warn_of_tokenizer(const TrainedWeights& weights, const TrainingPosition& own) {
+  if (!weights.position) return;
+  const std::string other = tokenizer_difference(weights.position->tokenizer, own.tokenizer);
+  if (!other.empty()) spdlog::warn("{} {}", weights.source, other);
+}
+
 }  // namespace
 
 EvaluatedWeights load_evaluated_weights(const Job& job, StepRunner& runner, JobRank own,
@@ -64,6 +70,7 @@ EvaluatedWeights load_evaluated_weights(const Job& job, StepRunner& runner, JobR
     spdlog::info("evaluating {}", weights->what);
     if (!weights->warning.empty()) spdlog::warn("{}", weights->warning);
     warn_of_training_samples(*weights, runner.position());
+    warn_of_tokenizer(*weights, runner.position());
   }
   TrainingPosition& at = runner.position();
   TrainingPosition saved = weights->position.value_or(at);

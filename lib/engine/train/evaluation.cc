@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+
 namespace fleet {
 namespace {
 
@@ -31,7 +33,8 @@ class ControlExchange : public RankExchange {
 };
 
 // Adds the rows of a batch to the collector, unless another rank of a pipeline has them.
-void collect(StepRunner& runner, const data::Batch& batch, EvaluationCollector* collector) {
+void collect(StepRunner& runner, const data::Batch& batch, const data::Source* source,
+             EvaluationCollector* collector) {
   const Training& training = runner.session().training();
   std::map<std::string, std::vector<float>> outputs;
   for (const std::string& name : collector->outputs()) {
@@ -42,7 +45,15 @@ void collect(StepRunner& runner, const data::Batch& batch, EvaluationCollector* 
   collector->add(
       {.size = batch.size,
        .output = [&](const std::string& name) { return std::span<const float>(outputs.at(name)); },
-       .column = [&](const std::string& name) { return batch.column(name); }});
+       .column = [&](const std::string& name) { return batch.column(name); },
+       .class_names = runner.position().card.classes,
+       .texts =
+           [&](int64_t row, const std::string& what) {
+             if (source) return source->texts(batch.samples[row], what);
+             throw Error(ErrorCode::kUnsupported, "the metrics of this task compare texts",
+                         "an evaluation of batches that a program makes",
+                         "evaluate with a job file, or clear train.metrics");
+           }});
 }
 
 }  // namespace
@@ -54,7 +65,7 @@ MetricSums sum_over_ranks(const MetricSums& sums, RankCoordinator& control) {
 }
 
 std::optional<Evaluation> evaluate(StepRunner& runner, const EvaluationOptions& options) {
-  runner.sync_ranks();
+  runner.sync_ranks(StepRunner::SyncFor::kEvaluation);
   const Training& training = runner.session().training();
   Evaluation result{.sums = MetricSums(training.metrics), .collected = training.make_collector()};
   for (;;) {
@@ -62,7 +73,7 @@ std::optional<Evaluation> evaluate(StepRunner& runner, const EvaluationOptions& 
     if (!options.agree_on_step(batch != nullptr)) return std::nullopt;
     if (!batch) break;
     result.sums.add(runner.evaluate(*batch));
-    if (result.collected) collect(runner, *batch, result.collected.get());
+    if (result.collected) collect(runner, *batch, options.source, result.collected.get());
     options.batch_done();
   }
   result.sums = sum_over_ranks(result.sums, runner.control());

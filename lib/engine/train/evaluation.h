@@ -21,6 +21,8 @@ struct Evaluation {
 struct EvaluationOptions {
   // The next batch of the pass; null at its end.
   std::function<const data::Batch*()> next_batch;
+  // The source of these batches, for metrics that compare texts. Null: such a task is refused.
+  const data::Source* source = nullptr;
   // Called before each batch, and once when none is left (works: false), equally on all ranks;
   // false ends the pass.
   std::function<bool(bool works)> agree_on_step = [](bool) { return true; };

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/log.h"
+#include "data/lengths.h"
 #include "exec/backend.h"
 #include "exec/memory_error.h"
 #include "ops/collective.h"
@@ -132,9 +133,6 @@ std::vector<float> values_at_start(const Var& var) {
 std::optional<StepTime> time_of(const Job& job, Built& all, const ExplainOptions& options) {
   if (!options.rates) return std::nullopt;
   StepTimeOptions how{.threads = options.threads, .steps = kAveragedSteps};
-  how.device = backend_def(options.backend).rates(options.threads);
-  const int streams = static_cast<int>(all.plan.compute_streams.size());
-  if (streams > 1 && options.rates_of_stream) how.shared = options.rates_of_stream(streams);
   Strategy& strategy = *all.built.strategy;
   how.prepare = [&](int64_t number) {
     StepInfo info{.step = number};
@@ -196,6 +194,27 @@ std::vector<ExplainedGroup> groups_of(const Plan& plan, const JobTopology& topol
   return groups;
 }
 
+// The costs of the Plans for data.lengths. The kernels of each are prepared once.
+std::vector<LengthCost> costs_by_length(const Job& job, const ExplainOptions& given,
+                                        JobCost* longest) {
+  ExplainOptions options = given;
+  if (options.columns.empty()) options.columns = expected_columns(job);
+  const std::vector<int64_t> lengths = data::batch_lengths(job.data, options.columns);
+  const Silence silence;
+  std::vector<LengthCost> costs;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    JobCost cost = *longest;
+    if (i + 1 < lengths.size()) {
+      options.columns = at_length(options.columns, lengths[i]);
+      Built all = build(job, options, nullptr);
+      cost = cost_of_built(job, all, options);
+      longest->memory.kernels += cost.memory.kernels;
+    }
+    costs.push_back({lengths[i], cost.memory.planned, cost.time});
+  }
+  return costs;
+}
+
 // The largest batch below the job's with which it fits; 0: none.
 int64_t fitting_batch(const Job& job, const Built& own, const ExplainOptions& options) {
   const Silence silence;
@@ -235,14 +254,13 @@ Explanation explain(const ConfigTree& tree, const ExplainOptions& given) {
     if (program.var(id).trainable) explained.trainable += program.var(id).shape.elements();
   }
   explained.operations = static_cast<int>(all.plan.ops.size());
-  explained.compute_streams = static_cast<int>(all.plan.compute_streams.size());
-  explained.streams_note = streams_note(all.plan, all.built.strategy->compute_streams());
   for (const PlannedOp& planned : all.plan.ops) {
     const Predicate& when = program.sections()[planned.op.section].when;
     if (when.training && !when.fetch_only) ++explained.training_operations;
   }
   explained.groups = groups_of(all.plan, options.topology);
   explained.cost = cost_of_built(job, all, options);
+  explained.lengths = costs_by_length(job, options, &explained.cost);
   explained.input_seconds = options.input_seconds;
   explained.available_bytes = options.available_bytes;
   if (options.available_bytes > 0 && explained.cost.memory.total() > options.available_bytes) {

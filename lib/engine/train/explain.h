@@ -18,9 +18,6 @@ struct ExplainOptions {
   Device* device = nullptr;     // null: it is not here
   // Rates of the device; without them there are no times.
   std::optional<MachineRates> rates = {};
-  // The rates of one of so many streams that share the cores of a rank
-  // (execution_strategy.num_threads). Null, or no rates: they are estimated. May be called often.
-  std::function<const MachineRates*(int streams)> rates_of_stream = {};
   JobTopology topology = {};         // ranks and nodes are set from the above
   std::vector<Column> columns = {};  // the data's; empty: as far as the settings tell
   // Memory of a rank's process besides the job: program, libraries.
@@ -73,6 +70,13 @@ struct WhatIf {
   JobCost cost = {};
 };
 
+// The Plan for one of data.lengths. The Plans share the memory of the longest.
+struct LengthCost {
+  int64_t length = 0;
+  PlannedMemory planned = {};
+  std::optional<StepTime> time = {};
+};
+
 // A setting that strategy.auto chose, or why it chose none.
 struct StrategyChoice {
   std::string override;  // "strategy.fuse_grad_size_in_MB=8"; "": a finding, nothing to set
@@ -87,10 +91,9 @@ struct Explanation {
   std::vector<PassStep> steps = {};       // the build's, in order
   int operations = 0;                     // in the Plan
   int training_operations = 0;            // that run in a training step
-  int compute_streams = 1;
-  std::string streams_note = {};  // streams_note() of the Plan
   std::vector<ExplainedGroup> groups = {};
-  JobCost cost = {};
+  JobCost cost = {};                     // with rows of the longest length
+  std::vector<LengthCost> lengths = {};  // ascending; empty: batches have one length
   std::optional<double> input_seconds = {};
   size_t available_bytes = 0;
   // If the job does not fit: the largest batch that would; 0: no batch.

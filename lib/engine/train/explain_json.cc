@@ -81,7 +81,6 @@ std::string explanation_json(const Explanation& job) {
   }
   json["operations"] = job.operations;
   json["training_operations"] = job.training_operations;
-  json["compute_streams"] = job.compute_streams;
   json["memory"] = memory_json(job.cost.memory);
   json["fitting_batch"] = job.fitting_batch ? Json(*job.fitting_batch) : Json(nullptr);
   json["available_memory"] = job.available_bytes > 0 ? Json(job.available_bytes) : Json(nullptr);
@@ -100,6 +99,12 @@ std::string explanation_json(const Explanation& job) {
   json["rates"] = rates_json(job);
   json["what_if"] = Json::array();
   for (const WhatIf& variant : job.what_if) json["what_if"].push_back(what_if_json(variant));
+  for (const LengthCost& one : job.lengths) {
+    json["lengths"].push_back({{"length", one.length},
+                               {"activations", one.planned.activations},
+                               {"memory", one.planned.total()},
+                               {"seconds", one.time ? Json(one.time->total) : Json(nullptr)}});
+  }
   if (!job.choices.empty()) {
     json["choices"] = Json::array();
     for (const StrategyChoice& choice : job.choices) {

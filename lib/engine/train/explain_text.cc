@@ -74,8 +74,7 @@ std::string operations(const Explanation& job) {
   }
   rows.push_back({"Plan, with reorders", "", std::to_string(job.operations)});
   rows.push_back({"of them in a training step", "", std::to_string(job.training_operations)});
-  const std::string note = job.streams_note.empty() ? "" : wrapped("  " + job.streams_note, 4);
-  return format_table(rows, "  ") + note;
+  return format_table(rows, "  ");
 }
 
 // What to change in a job that does not fit.
@@ -194,6 +193,17 @@ std::string time(const Explanation& job) {
   return out;
 }
 
+std::string lengths_text(const Explanation& job) {
+  if (job.lengths.empty()) return {};
+  Rows rows = {{"length of rows", "activations", "time of a step"}};
+  for (const LengthCost& cost : job.lengths) {
+    rows.push_back({std::to_string(cost.length), bytes_text(cost.planned.activations),
+                    cost.time ? seconds_text(cost.time->total) : "-"});
+  }
+  return format_table(rows, "  ") +
+         "  the plans share memory; all else here is for the longest rows\n";
+}
+
 std::string rates_text(const Explanation& job) {
   if (!job.rates) return {};
   const MachineRates& rates = *job.rates;
@@ -257,7 +267,7 @@ std::string band_source() {
 
 std::string explanation_text(const Explanation& job) {
   return head(job) + choices_text(job) + "\n" + operations(job) + "\n" + memory(job) + "\n" +
-         communication(job) + "\n" + time(job) + rates_text(job) +
+         communication(job) + "\n" + time(job) + lengths_text(job) + rates_text(job) +
          (job.what_if.empty() ? "" : "\n") + what_if(job);
 }
 

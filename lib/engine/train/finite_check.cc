@@ -54,6 +54,7 @@ FiniteCheck::FiniteCheck(Executor& executor, Device& device, RankCoordinator& co
   for (const Op& op : program.ops()) {
     if (op.type() != "check_finite") continue;
     when_ = program.sections()[op.section].when;
+    when_.flag = kNoFlag;  // parameter servers check the updates that do not run here
     inputs_ = {0};
     for (size_t i = 2; i < op.inputs.size(); ++i) inputs_.push_back(numbers[op.inputs[i]]);
   }

@@ -7,12 +7,14 @@
 
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "models/text/language_models.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
 #include "train/language_runner.h"
+#include "train/resume_checks.h"
 
 namespace fleet {
 namespace {
@@ -44,7 +46,10 @@ LanguageModel generating_model(const Job& job) {
     throw Error(ErrorCode::kUsage, "'" + job.model_name + "' is not a language model", "model.name",
                 "give a job file that trains one, such as config/llama_135m.json");
   }
-  return language_model_of(*source);
+  LanguageModel model = language_model_of(*source);
+  if (!model.encoder) return model;
+  throw Error(ErrorCode::kUsage, "a " + model.family + " does not predict the next token",
+              source->where, "give a job file of a gpt2, llama, mistral, qwen2 or qwen3");
 }
 
 // The longest row: that of training, beyond which a model has learned nothing.
@@ -67,6 +72,12 @@ void check_vocabulary(int64_t tokenizer, int64_t model, const std::string& file)
   if (model - tokenizer >= kMultiple && unused > kPadding * static_cast<double>(model)) {
     spdlog::warn("{}: {}: its data may have been tokenized with another tokenizer", file, sizes);
   }
+}
+
+void warn_of_tokenizer(const data::TokenizerIdentity& trained, const std::string& file) {
+  const std::string other =
+      tokenizer_difference(trained, {shown_path(file), hash_file(file).value_or(0)});
+  if (!other.empty()) spdlog::warn("the model {}", other);
 }
 
 void warn_of_prompt(const std::string& prompt, int64_t tokens, int64_t longest) {
@@ -126,6 +137,7 @@ GenerateResult generate(const Job& job, Device& device, const GenerateOptions& o
   GenerateResult result{.prompt_tokens = std::ssize(tokens)};
   warn_of_prompt(options.prompt, result.prompt_tokens, longest);
   runner.logits(tokens);  // builds and loads, before the first word appears
+  warn_of_tokenizer(runner.tokenizer(), file);
   TextStream stream(write);
   stream.update(tokenizer.decode(tokens, true), false);
   const auto begun = std::chrono::steady_clock::now();

@@ -263,8 +263,11 @@ std::vector<std::string> fit_names(const std::string& path, const WeightsOptions
   std::vector<std::string> lines;
   if (!prefix.empty()) lines.push_back("removed the prefix '" + prefix + "' from its names");
   if (!options.complete) {
-    check_patterns(options.skip, {known.begin(), known.end()},
-                   [&] { return with_and_without(prefix, in_file); });
+    check_patterns(options.skip, {known.begin(), known.end()}, [&] {
+      std::set<std::string> names = with_and_without(prefix, in_file);
+      names.insert(options.unused.begin(), options.unused.end());
+      return names;
+    });
     const std::vector<std::string> anew = skip_vars(options.skip, prefix, vars);
     const auto is_parameter = [](const Var* var) { return var->kind == VarKind::kParameter; };
     if (!anew.empty()) {
@@ -290,11 +293,49 @@ void check_weights_skip(const Job& job, const Program& program) {
   const std::string& given = job.checkpoint.text("weights");
   const std::string path = given.empty() ? model_weights(job) : given;
   check_weights_skip(job.checkpoint.texts("weights_skip"), program, [&] {
-    if (path.empty()) return std::set<std::string>();
-    const std::vector<std::string> in_file = names_in(read_job_weights(job, path));
+    if (path.empty()) return unused_heads(job);
+    HeadWeights heads;
+    const std::vector<std::string> in_file = names_in(read_job_weights(job, path, &heads));
     const std::set<std::string> known = names_of(model_vars(program));
-    return with_and_without(likely_prefix(in_file, known).text, in_file);
+    heads.unused.merge(with_and_without(likely_prefix(in_file, known).text, in_file));
+    return heads.unused;
   });
+}
+
+// Gives the file's tensors the model's names and removes skipped ones; `vars`: the variables
+// that it then fills.
+static std::vector<std::string> fit_weights(const std::string& path, const WeightsOptions& options,
+                                            const Program& program, TensorFile* file,
+                                            std::vector<const Var*>* vars) {
+  check_same_classes(read_card(file->metadata).classes, options.classes, path,
+                     "use the data that the weights were trained with");
+  // PyTorch also saves the number of batches with the running statistics; it is not needed here.
+  erase_names(file, [](const std::string& name) { return name.ends_with(".num_batches_tracked"); });
+  *vars = model_vars(program);
+  std::vector<std::string> lines = fit_names(path, options, names_of(*vars), file, vars);
+  if (const auto mismatches = mismatches_of(*file, *vars); !mismatches.empty()) {
+    refuse(path, mismatches,
+           options.complete
+               ? "use weights of this network after its training, such as a checkpoint of the job: "
+                 "a parameter without a trained value gives wrong results"
+               : advice(*file, *vars, mismatches));
+  }
+  std::set<std::string> types;
+  for (const Var* var : *vars) {
+    const HostTensor& tensor = file->tensors.at(var->name);
+    if (tensor.dtype != var->dtype) types.insert(name_of(tensor.dtype));
+  }
+  if (!types.empty()) {
+    lines.push_back("converted from " +
+                    join(std::vector<std::string>(types.begin(), types.end()), " and "));
+  }
+  return lines;
+}
+
+std::vector<std::string> check_weights(TensorFile file, const std::string& path,
+                                       const WeightsOptions& options, const Program& program) {
+  std::vector<const Var*> vars;
+  return fit_weights(path, options, program, &file, &vars);
 }
 
 HostTensor converted(const HostTensor& tensor, DType dtype) {
@@ -324,31 +365,12 @@ std::vector<std::string> load_weights(const std::string& path, const WeightsOpti
 
 std::vector<std::string> load_weights(TensorFile file, const std::string& path,
                                       const WeightsOptions& options, Executor& executor) {
-  check_same_classes(read_card(file.metadata).classes, options.classes, path,
-                     "use the data that the weights were trained with");
-  // PyTorch also saves the number of batches with the running statistics; it is not needed here.
-  erase_names(&file,
-              [](const std::string& name) { return name.ends_with(".num_batches_tracked"); });
-  std::vector<const Var*> vars = model_vars(executor.program());
-  const std::set<std::string> known = names_of(vars);
-  std::vector<std::string> lines = fit_names(path, options, known, &file, &vars);
-  if (const auto mismatches = mismatches_of(file, vars); !mismatches.empty()) {
-    refuse(path, mismatches,
-           options.complete
-               ? "use weights of this network after its training, such as a checkpoint of the job: "
-                 "a parameter without a trained value gives wrong results"
-               : advice(file, vars, mismatches));
-  }
-  std::set<std::string> types;
+  std::vector<const Var*> vars;
+  const std::vector<std::string> lines =
+      fit_weights(path, options, executor.program(), &file, &vars);
   for (const Var* var : vars) {
     HostTensor& tensor = file.tensors.at(var->name);
-    if (tensor.dtype == var->dtype) continue;
-    types.insert(name_of(tensor.dtype));
-    tensor = converted(tensor, var->dtype);
-  }
-  if (!types.empty()) {
-    lines.push_back("converted from " +
-                    join(std::vector<std::string>(types.begin(), types.end()), " and "));
+    if (tensor.dtype != var->dtype) tensor = converted(tensor, var->dtype);
   }
   scatter(file, CheckpointFile::kModel, executor);
   return lines;

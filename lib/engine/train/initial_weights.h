@@ -16,6 +16,8 @@ struct WeightsOptions {
   // Shell patterns (fnmatch(3)) of parameters that keep their initial values, whatever the file
   // contains: "fc.*" for a different number of classes.
   std::vector<std::string> skip;
+  // More names that a pattern may match without effect, such as heads of other tasks.
+  std::set<std::string> unused = {};
   // Class names of the job; if the file has class names, they must be the same. Empty: not
   // compared.
   std::vector<std::string> classes = {};
@@ -46,6 +48,11 @@ std::vector<std::string> load_weights(const std::string& path, const WeightsOpti
 // Like the above, for tensors that were read from `path`.
 std::vector<std::string> load_weights(TensorFile file, const std::string& path,
                                       const WeightsOptions& options, Executor& executor);
+
+// Checks names, shapes and types of a file of weights as load_weights() does, for the program that
+// would be its executor's; the values are not read. Returns its lines; its errors.
+std::vector<std::string> check_weights(TensorFile file, const std::string& path,
+                                       const WeightsOptions& options, const Program& program);
 
 // The same values as another floating-point type. kUsage if one of the types is not floating-point.
 HostTensor converted(const HostTensor& tensor, DType dtype);

@@ -30,6 +30,9 @@ Schema train_schema() {
                "makes no run")
       .integer("seed", 1, 0, kMany,
                "random seed for initial values, order of samples, augmentation and dropout")
+      .choice("weights_dtype", "float32", {"float32", "bfloat16"},
+              "type in which parameters and the optimizer's states are stored; bfloat16: 8 bytes a "
+              "parameter with strategy.amp and Adam instead of 16, rounded stochastically")
       .boolean("numeric_stable_mode", true,
                "no effect, accepted for compatibility with Paddle: the loss is always numerically "
                "stable")
@@ -55,6 +58,9 @@ Schema train_schema() {
                "steps between two comparisons of the parameters of all ranks; 0: never")
       .boolean("enable_cublas_tensor_op_math", false,
                "use TF32 for float32 products and convolutions on a GPU")
+      .boolean("cudnn_attention", true,
+               "on a GPU, compute attention in 16-bit types through cuDNN where it has a plan; "
+               "false: by the kernels of this project")
       .number("fraction_of_gpu_memory_to_use", 0.92, 0.01, 1,
               "fraction of the GPU's memory that a rank may use")
       .text("name", "", "name of the job; default: name of the job file without its extension")
@@ -90,11 +96,19 @@ Schema checkpoint_schema() {
       .integer("every_epochs", 0, 0, kMany, "epochs between two checkpoints; 0: none by epochs")
       .boolean("at_end", true, "save a checkpoint when training ends or is stopped")
       .integer("keep", 3, 0, kMany, "number of checkpoints to keep; 0: all")
+      .integer("table_deltas", 0, 0, 1000,
+               "checkpoints between two with whole tables of parameter servers: they have only the "
+               "rows that changed since the last whole ones, which are kept with them")
       .text(
           "resume", "no",
           "\"auto\": resume from the newest checkpoint in train.output, or of the newest run that "
           "has one; a folder: resume from that checkpoint; \"no\": start from the beginning")
       .as_path()
+      .boolean(
+          "new_data", false,
+          "with resume: training data and global batch may be others than the checkpoint's, "
+          "such as longer texts; then a new epoch begins, and weights, optimizer, schedule and "
+          "steps continue")
       .text("weights", "",
             "file with parameters to start from, under torchvision's names: safetensors, or "
             "torch.save()'s (.pth, .pt)")
@@ -108,14 +122,36 @@ Schema checkpoint_schema() {
 
 }  // namespace
 
+Registry<JobSectionDef>& job_sections() {
+  static Registry<JobSectionDef> registry("section");
+  return registry;
+}
+
 Schema job_schema(const ConfigTree& tree) {
-  return Schema()
-      .section("", chosen_sections(tree))
-      .section("train", train_schema())
-      .section("checkpoint", checkpoint_schema())
-      .section("predict", predict_schema())
-      .section("comm", comm_schema())
-      .section("strategy", strategy_schema());
+  Schema schema = Schema()
+                      .section("", chosen_sections(tree))
+                      .section("train", train_schema())
+                      .section("checkpoint", checkpoint_schema())
+                      .section("predict", predict_schema())
+                      .section("comm", comm_schema())
+                      .section("strategy", strategy_schema());
+  for (const std::string& name : job_sections().names()) {
+    schema.section("", job_sections().get(name).schema(tree));
+  }
+  return schema;
+}
+
+// The sections tables.NAME.
+static std::vector<JobTable> tables_of(const ConfigTree& tree, const Settings& settings) {
+  const std::string start = "tables.";
+  std::vector<JobTable> tables;
+  for (const std::string& path : tree.paths(start)) {
+    const std::string name = path.substr(start.size(), path.find('.', start.size()) - start.size());
+    if (!tables.empty() && tables.back().name == name) continue;
+    const std::string dim = start + name + ".dim";
+    tables.push_back({name, settings.given(dim) ? settings.integer(dim) : 0});
+  }
+  return tables;
 }
 
 void canonicalize_keys(ConfigTree& tree) {
@@ -154,6 +190,7 @@ Job make_job(const ConfigTree& given) {
   job.strategy = job.settings.section("strategy");
   job.model_name = job.settings.text("model.name");
   job.task = job.settings.text("task");
+  job.tables = tables_of(tree, job.settings);
   data::check_normalization(job.data.numbers("mean"), job.data.numbers("std"));
   return job;
 }

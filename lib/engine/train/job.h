@@ -2,12 +2,21 @@
 // optimizers, schedules and the strategy, and the checked settings.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/config.h"
+#include "base/registry.h"
 
 namespace fleet {
+
+// A table that parameter servers hold: a section tables.NAME.
+struct JobTable {
+  std::string name;
+  int64_t dim = 0;  // 0: the model's
+};
 
 struct Job {
   Settings settings;  // every key
@@ -15,7 +24,22 @@ struct Job {
       strategy;  // the sections of settings
   std::string model_name;
   std::string task;  // a name in task_registry() (models/task.h)
+  std::vector<JobTable> tables = {};
 };
+
+// Sections of job files that modules above this one declare, such as the tables of parameter
+// servers:
+//   FLEET_JOB_SECTION(tables) { def.schema = ...; }
+struct JobSectionDef {
+  // Its keys, with the section's name in front.
+  std::function<Schema(const ConfigTree&)> schema;
+};
+
+Registry<JobSectionDef>& job_sections();
+
+#define FLEET_JOB_SECTION(name)                                                                   \
+  FLEET_REGISTER(job_section_##name, ::fleet::JobSectionDef& def, ::fleet::job_sections().define, \
+                 #name)
 
 // The schema of the job that this tree describes; the names in the tree choose its parts. kUsage
 // for an unknown model, source, optimizer or schedule.

@@ -54,10 +54,17 @@ std::string not_checked(const CheckedImages& images, bool fitting) {
          (fitting ? "; the network was checked for images of " + images.shape.text() : "");
 }
 
-// Whether the folder of the job's model has all files of its weights; reads only what they hold.
-void check_model_files(const Job& job) {
-  if (!job.checkpoint.text("weights").empty()) return;
-  if (const std::string path = model_weights(job); !path.empty()) read_weights(path);
+// Whether the weights with which the job starts fit its model, by names, shapes and types.
+void check_start_weights(const Job& job, const Program& program) {
+  const std::string& given = job.checkpoint.text("weights");
+  const std::string path = given.empty() ? model_weights(job) : given;
+  if (path.empty()) return;
+  WeightsOptions options{.skip = job.checkpoint.texts("weights_skip")};
+  HeadWeights heads;
+  TensorFile file = open_job_weights(job, path, &heads);
+  options.skip.insert(options.skip.end(), heads.missing.begin(), heads.missing.end());
+  options.unused = heads.unused;
+  check_weights(std::move(file), path, options, program);
 }
 
 data::ImageShape given_image(const Job& job) {
@@ -69,7 +76,8 @@ data::ImageShape given_image(const Job& job) {
 
 }  // namespace
 
-std::string check_training(const Job& job, const ProgramOptions& given) {
+std::string check_training(const Job& job, const ProgramOptions& given,
+                           const std::function<void(const Program&)>& inspect) {
   check_task(job);
   ProgramOptions options = given;
   const DataPart part = data_part(job, options);
@@ -77,7 +85,8 @@ std::string check_training(const Job& job, const ProgramOptions& given) {
       data::check_data_settings(job.data, data_context(job, options.backend, part));
   check_class_weights(job);
   const Schedule schedule(job.schedule, kAnySteps, job.train.integer("epochs"),
-                          job.data.integer("batch_size") * part.parts);
+                          job.data.integer("batch_size") * part.parts,
+                          job.train.integer("max_steps"));
   const CheckedImages images = images_of(job, outline.image);
   options.columns = expected_columns(job, images.known);
   const bool fitting = images.unknown.empty() || fits(job, options);
@@ -86,12 +95,15 @@ std::string check_training(const Job& job, const ProgramOptions& given) {
     return not_checked(images, fitting);
   }
   const BuiltProgram built = build_program(job, options);
+  if (inspect) inspect(built.program);
   make_evaluation_tracker(job, {.has_data = outline.has_test,
                                 .schedule_observes = schedule.depends_on_evaluations(),
                                 .metrics = built.training.metrics->metrics,
                                 .headline = built.training.metrics->headline});
-  if (!job.train.boolean("evaluate_only")) check_weights_skip(job, built.program);
-  check_model_files(job);
+  if (!job.train.boolean("evaluate_only")) {
+    check_weights_skip(job, built.program);
+    check_start_weights(job, built.program);
+  }
   return not_checked(images, fitting);
 }
 

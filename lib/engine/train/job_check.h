@@ -2,6 +2,7 @@
 // data, weights, kernels and other ranks.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "train/session.h"
@@ -13,8 +14,10 @@ namespace fleet {
 // evaluations. Returns what could not be checked, and why, as a clause; "" if only the data were
 // not checked. Errors of Trainer: kUsage, kUnsupported; of read_weights() if
 // checkpoint.weights_skip names parameters that only a file has, or if the model's folder has
-// weights: their headers.
-std::string check_training(const Job& job, const ProgramOptions& options);
+// weights: their headers. inspect: called with that Program; not if it cannot be built because only
+// the data tell the size of images.
+std::string check_training(const Job& job, const ProgramOptions& options,
+                           const std::function<void(const Program&)>& inspect = {});
 
 // Checks a job that only evaluates images with its network: a prediction, or an export. Its result
 // and errors are as above.

@@ -93,10 +93,12 @@ const data::Fingerprint& JobData::test_fingerprint() {
   return *test_fingerprint_;
 }
 
-// Without the order of the samples.
-static std::string identity(const data::Fingerprint& print) {
-  return format_printf("%lld samples, hash %016llx", static_cast<long long>(print.samples),
-                       static_cast<unsigned long long>(data::mix(print.labels) ^ print.files));
+// Without the order of the samples. Rows of tokens have no names of files: their content counts.
+static std::string identity(const data::Fingerprint& print, const std::vector<Column>& columns) {
+  const uint64_t content = find_column(columns, "image") ? 0 : data::mix(print.images);
+  return format_printf(
+      "%lld samples, hash %016llx", static_cast<long long>(print.samples),
+      static_cast<unsigned long long>(data::mix(print.labels) ^ print.files ^ content));
 }
 
 std::string JobData::validation(const Job& job) {
@@ -104,13 +106,21 @@ std::string JobData::validation(const Job& job) {
   if (part == 0) return "";
   return format_printf("%g of each class by seed %lld: ", part,
                        static_cast<long long>(job.data.integer("validation_seed"))) +
-         identity(test_fingerprint());
+         identity(test_fingerprint(), test_->columns());
+}
+
+// ", lengths 16 32", or "" without data.lengths, as in checkpoints from before there were any.
+static std::string lengths_text(const std::vector<int64_t>& lengths) {
+  std::string text = lengths.empty() ? "" : ", lengths";
+  for (const int64_t length : lengths) text += " " + std::to_string(length);
+  return text;
 }
 
 std::string JobData::order(const Job& job) {
-  return identity(fingerprint()) + ", shuffle " + (job.data.boolean("shuffle") ? "true" : "false") +
-         ", sampling " + job.data.text("sampling") + ", repeats " +
-         std::to_string(job.data.integer("repeats")) + ", tail " + job.data.text("tail");
+  return identity(fingerprint(), train_->columns()) + ", shuffle " +
+         (job.data.boolean("shuffle") ? "true" : "false") + ", sampling " +
+         job.data.text("sampling") + ", repeats " + std::to_string(job.data.integer("repeats")) +
+         ", tail " + job.data.text("tail") + lengths_text(train_->lengths());
 }
 
 void JobData::compare(const Job& job, JobRank rank, Store& store) {

@@ -5,13 +5,12 @@
 #include "data/source.h"
 #include "models/model.h"
 #include "models/task.h"
+#include "models/text/language_models.h"
 #include "train/class_weights.h"
 
 namespace fleet {
 
-int64_t classes_of(const Job& job) {
-  return job.model.has("num_classes") ? job.model.integer("num_classes") : 0;
-}
+int64_t classes_of(const Job& job) { return classes_of_model(job.model_name, job.model); }
 
 int64_t ignored_label(const Job& job) {
   return job.train.has("ignore_index") ? job.train.integer("ignore_index") : -100;
@@ -62,27 +61,45 @@ static std::optional<Normalization> normalization(const Job& job, const Shape& i
   return Normalization{spread(job.data.numbers("mean")), spread(job.data.numbers("std"))};
 }
 
-// The sources whose samples have this column, with the defaults of their keys.
-static std::vector<std::string> sources_with(const std::string& column,
-                                             const data::PipelineContext& context) {
+// MissingColumn if the columns of these options lack what model and task need.
+static void check_columns(const TrainingOptions& options) {
+  const TaskContext context{options};
+  const ModelPorts ports = ports_of(options.model, options.model_settings);
+  for (const auto& input : ports.inputs_for(wanted_outputs(context))) context.shape(input);
+  task_registry().get(options.task).feeds(context);
+  task_registry().get(options.task).metrics(context);
+}
+
+// The sources whose samples have all columns, with the defaults of their keys.
+static std::vector<std::string> fitting_sources(const TrainingOptions& options,
+                                                const data::PipelineContext& context) {
   std::vector<std::string> names;
   for (const std::string& name : data::sources().names()) {
     const Settings data = ConfigTree().validate(data::data_schema(name));
-    if (find_column(data::declared_columns(data, context), column)) names.push_back(name);
+    TrainingOptions other = options;
+    other.columns = data::declared_columns(data, context);
+    try {
+      check_columns(other);
+      names.push_back(name);
+    } catch (const Error&) {
+      continue;  // it lacks one
+    }
   }
   return names;
 }
 
-void check_task(const Job& job) {
-  check_task_of_model(job.model_name, job.task);
+std::set<std::string> outputs_of(const Job& job) {
   const TrainingOptions options = training_options(job, 1, expected_columns(job), false);
-  const TaskContext context{options};
+  return wanted_outputs({options});
+}
+
+void check_task(const Job& job) {
+  const TrainingOptions options = training_options(job, 1, expected_columns(job), false);
+  check_task_of_model(options);
   try {
-    for (const auto& input : model_registry().get(job.model_name).inputs) context.shape(input);
-    task_registry().get(job.task).feeds(context);
+    check_columns(options);
   } catch (const MissingColumn& missing) {
-    const std::vector<std::string> names =
-        sources_with(missing.column(), {.classes = classes_of(job)});
+    const std::vector<std::string> names = fitting_sources(options, {.classes = classes_of(job)});
     if (names.empty()) throw;
     throw Error(ErrorCode::kUsage,
                 "the source " + job.data.text("source") + " gives no '" + missing.column() +

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "data/pipeline.h"
@@ -11,7 +13,7 @@
 
 namespace fleet {
 
-// model.num_classes; 0 for a model without classes.
+// model.num_classes, or those of an encoder's config.json; 0 for a model without classes.
 int64_t classes_of(const Job& job);
 // train.ignore_index: samples with this label have a loss of 0. -100 for a task without the key.
 int64_t ignored_label(const Job& job);
@@ -27,6 +29,9 @@ Shape image_of_columns(const std::vector<Column>& columns);
 
 // Whether the job mixes images (mixup, cutmix), so that samples have two labels.
 bool mixes_samples(const Job& job);
+
+// The model's outputs that the job reads (models/task.h).
+std::set<std::string> outputs_of(const Job& job);
 
 // kUsage, naming what fits, if model, task and data source of the job do not go together. Opens no
 // data.

@@ -13,23 +13,10 @@ namespace {
 
 constexpr int64_t kShortestRow = 64;
 
-void check_language_model(const Job& job) {
-  const ModelDef& model = model_registry().get(job.model_name);
-  const auto has = [](const std::vector<std::string>& names, const char* name) {
-    return std::ranges::find(names, name) != names.end();
-  };
-  if (has(model.inputs, "input_ids") && has(model.outputs, "hidden") && has(model.outputs, "head"))
-    return;
-  throw Error(ErrorCode::kUsage, "'" + job.model_name + "' is not a language model", "model.name",
-              "give a job file that trains one, such as config/llama_135m.json");
-}
-
 }  // namespace
 
 LanguageRunner::LanguageRunner(const Job& job, Device& device, int64_t longest)
-    : job_(job), device_(device), longest_(longest) {
-  check_language_model(job);
-}
+    : job_(job), device_(device), longest_(longest) {}
 
 void LanguageRunner::build(int64_t length) {
   const ModelDef& model = model_registry().get(job_.model_name);
@@ -59,6 +46,7 @@ void LanguageRunner::build(int64_t length) {
   executor_->initialize(1);
   TrainedWeights weights = trained_weights(job_, "checkpoint.weights");
   const std::string what = weights.what, warning = weights.warning;
+  if (weights.position) tokenizer_ = weights.position->tokenizer;
   const std::vector<std::string> lines = load_trained_weights(job_, &weights, *executor_);
   if (!said_) {
     for (const std::string& line : lines) spdlog::info("{}", line);

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "data/source.h"
 #include "exec/executor.h"
 #include "train/job.h"
 
@@ -15,13 +16,14 @@ namespace fleet {
 // that a short text does not cost as much as the longest. Not thread-safe.
 class LanguageRunner {
  public:
-  // longest: tokens of the longest row, from 1 up. kUsage for another model.
+  // job: its model is a language model. longest: tokens of the longest row, from 1 up.
   LanguageRunner(const Job& job, Device& device, int64_t longest);
 
-  int64_t longest() const { return longest_; }
-  // Logits of the token behind `tokens`; reads at most the last longest() tokens. Valid until the
+  // Logits of the token behind `tokens`; reads at most the last `longest` tokens. Valid until the
   // next call. Errors of load_trained_weights() at the first call and when a longer row is needed.
   std::span<const float> logits(std::span<const uint32_t> tokens);
+  // The tokenizer with which the model was trained, from logits() on; of hash 0: unknown.
+  const data::TokenizerIdentity& tokenizer() const { return tokenizer_; }
 
  private:
   void build(int64_t length);
@@ -35,6 +37,7 @@ class LanguageRunner {
         result_ = kNoVar;
   std::vector<int64_t> row_, positions_, documents_;
   std::vector<float> logits_;
+  data::TokenizerIdentity tokenizer_;
   bool said_ = false;  // which weights it uses
 };
 

@@ -7,29 +7,41 @@
 
 #include "base/error.h"
 #include "base/file_status.h"
+#include "base/text.h"
 #include "models/text/language_family.h"
 #include "models/text/language_models.h"
 #include "train/initial_weights.h"
+#include "train/job_task.h"
 #include "train/torch_file.h"
 
 namespace fleet {
 namespace {
 
-constexpr char kHead[] = "lm_head.weight", kEmbedding[] = "model.embed_tokens.weight";
-
 // Values that transformers computes and some files hold.
 bool is_language_buffer(const std::string& name) {
-  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
-         name.ends_with("rotary_emb.inv_freq");
+  for (const char* ending : {".attn.bias", ".attn.masked_bias", "rotary_emb.inv_freq",
+                             "embeddings.position_ids", "embeddings.token_type_ids"}) {
+    if (name.ends_with(ending)) return true;
+  }
+  return false;
 }
 
+struct NamedPart {
+  const WeightPart* part = nullptr;
+  bool alias = false;
+};
+
 // By transformers' names: with the family's prefix, and without it.
-std::map<std::string, const WeightPart*> parts_by_name(const std::vector<WeightPart>& parts,
-                                                       const std::string& base) {
-  std::map<std::string, const WeightPart*> by_name;
+std::map<std::string, NamedPart> parts_by_name(const std::vector<WeightPart>& parts,
+                                               const std::string& base) {
+  std::map<std::string, NamedPart> by_name;
+  const auto add = [&](const std::string& name, const NamedPart& part) {
+    by_name.emplace(name, part);
+    if (name.starts_with(base)) by_name.emplace(name.substr(base.size()), part);
+  };
   for (const WeightPart& part : parts) {
-    by_name.emplace(part.name, &part);
-    if (part.name.starts_with(base)) by_name.emplace(part.name.substr(base.size()), &part);
+    add(part.name, {&part});
+    for (const std::string& alias : part.aliases) add(alias, {&part, true});
   }
   return by_name;
 }
@@ -56,8 +68,12 @@ class PartJoiner {
   PartJoiner(const std::string& path, const std::vector<WeightPart>& parts)
       : path_(path), parts_(parts) {}
 
-  void add(const WeightPart* part, HostTensor tensor) {
-    found_.insert_or_assign(part, std::move(tensor));
+  void add(const NamedPart& named, HostTensor tensor) {
+    if (named.alias) {
+      found_.emplace(named.part, std::move(tensor));
+    } else {
+      found_.insert_or_assign(named.part, std::move(tensor));
+    }
   }
 
   // Moves what was found to the file, under the names of parameters.
@@ -104,19 +120,41 @@ class PartJoiner {
     return to;
   }
 
+  static TensorBytes concatenated(const std::vector<HostTensor>& parts) {
+    std::vector<TensorBytes> values;
+    size_t bytes = 0;
+    for (const HostTensor& part : parts) bytes += values.emplace_back(part.values()).size();
+    const TensorBytes whole(bytes);
+    char* at = whole.data();
+    for (const TensorBytes& part : values) at = std::copy_n(part.data(), part.size(), at);
+    return whole;
+  }
+
+  // Computes the values now, or, if those of `from` are not in memory, when they are needed.
+  template <typename From, typename Values>
+  static HostTensor made(DType dtype, const Shape& shape, bool later, From from, Values values) {
+    HostTensor tensor{dtype, shape, {}};
+    if (later) {
+      tensor.load = [from = std::move(from), values] { return values(from); };
+    } else {
+      tensor.data = values(from);
+    }
+    return tensor;
+  }
+
   HostTensor joined(std::span<const WeightPart> parts) {
+    // Its shape is compared with the parameter's, which checkpoint.weights_skip may leave out.
+    if (parts.size() == 1 && !parts[0].transposed) return found_.at(&parts[0]);
     const HostTensor& first = tensor_of(parts[0]);
-    if (parts.size() == 1 && !parts[0].transposed) return first;
     if (parts.size() == 1) {
-      return {first.dtype, Shape{first.shape[1], first.shape[0]}, transposed(first)};
+      return made(first.dtype, {first.shape[1], first.shape[0]}, first.load != nullptr, first,
+                  transposed);
     }
     int64_t rows = 0;
     for (const WeightPart& part : parts) rows += part.rows;
     Shape shape = first.shape;
     shape[0] = rows;
-    HostTensor whole{first.dtype, shape,
-                     TensorBytes(static_cast<size_t>(shape.elements()) * size_of(first.dtype))};
-    char* at = whole.data.data();
+    std::vector<HostTensor> tensors;
     for (const WeightPart& part : parts) {
       const HostTensor& tensor = tensor_of(part);
       Shape same = tensor.shape;
@@ -125,11 +163,9 @@ class PartJoiner {
         refuse("'" + part.name + "' is " + name_of(tensor.dtype) + tensor.shape.text() + ", and '" +
                parts[0].name + "' is " + name_of(first.dtype) + first.shape.text());
       }
-      const TensorBytes values = tensor.values();
-      std::memcpy(at, values.data(), values.size());
-      at += values.size();
+      tensors.push_back(tensor);
     }
-    return whole;
+    return made(first.dtype, shape, first.load != nullptr, std::move(tensors), concatenated);
   }
 
   const std::string& path_;
@@ -137,15 +173,50 @@ class PartJoiner {
   std::map<const WeightPart*, HostTensor> found_;
 };
 
-// A tied head is the embedding: files have either, or both.
-void drop_tied_head(TensorFile* file) {
-  const auto head = file->tensors.find(kHead);
-  if (head == file->tensors.end()) return;
-  file->tensors.emplace(kEmbedding, head->second);
-  file->tensors.erase(kHead);
+// The heads that the network has and the file lacks, and the reverse. A file that has nothing of
+// the network stays as it is: its names may have a prefix.
+void settle_heads(const std::vector<WeightPart>& parts, const std::string& task, TensorFile* file,
+                  HeadWeights* heads) {
+  std::set<std::string> known;
+  bool fits = false;
+  for (const WeightPart& part : parts) {
+    known.insert(part.parameter);
+    fits |= part.outputs.empty() && file->tensors.contains(part.parameter);
+    if (!part.outputs.empty() && !file->tensors.contains(part.parameter)) {
+      heads->missing.insert(part.parameter);
+    }
+  }
+  if (!fits) return heads->missing.clear();
+  std::vector<std::string> unused;
+  for (const auto& [name, tensor] : file->tensors) {
+    if (!known.contains(name)) unused.push_back(name);
+  }
+  if (unused.empty()) return;
+  for (const std::string& name : unused) file->tensors.erase(name);
+  heads->unused.insert(unused.begin(), unused.end());
+  heads->lines.push_back("weights that the task " + task + " does not use: " + join(unused, ", "));
+}
+
+// The parameters of heads that a network with these outputs lacks, under our names and
+// transformers'.
+std::set<std::string> heads_without(const LanguageModel& model,
+                                    const std::set<std::string>& outputs) {
+  std::set<std::string> names;
+  for (const WeightPart& part : weight_parts(model)) names.insert({part.parameter, part.name});
+  for (const WeightPart& part : weight_parts(model, outputs)) {
+    names.erase(part.parameter);
+    names.erase(part.name);
+  }
+  return names;
 }
 
 }  // namespace
+
+std::set<std::string> unused_heads(const Job& job) {
+  const std::optional<LanguageSource> source = language_source(job.model_name, job.model);
+  if (!source) return {};
+  return heads_without(language_model_of(*source), outputs_of(job));
+}
 
 std::string weights_in_folder(const std::string& folder) {
   for (const char* name : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
@@ -169,8 +240,10 @@ std::vector<std::string> language_model_notes(const Job& job) {
   return notes;
 }
 
-void fit_language_names(const LanguageModel& model, const std::string& path, TensorFile* file) {
-  const std::vector<WeightPart> parts = weight_parts(model);
+void fit_language_names(const LanguageModel& model, const std::string& path, TensorFile* file,
+                        const std::set<std::string>* outputs) {
+  const std::vector<WeightPart> parts =
+      outputs ? weight_parts(model, *outputs) : weight_parts(model);
   const auto by_name = parts_by_name(parts, language_family_registry().get(model.family).base);
   PartJoiner joiner(path, parts);
   std::map<std::string, HostTensor> others;
@@ -180,25 +253,41 @@ void fit_language_names(const LanguageModel& model, const std::string& path, Ten
     if (const auto part = by_name.find(plain); part != by_name.end()) {
       joiner.add(part->second, std::move(tensor));
     } else {
-      others.emplace(plain == kHead ? plain : name, std::move(tensor));
+      others.emplace(name, std::move(tensor));
     }
   }
   file->tensors = std::move(others);
   std::erase_if(file->foreign, [](const auto& entry) { return is_language_buffer(entry.first); });
   joiner.finish(file);
-  if (model.tied) drop_tied_head(file);
 }
 
-TensorFile read_job_weights(const Job& job, const std::string& path) {
-  TensorFile file = read_weights(path);
+static TensorFile fitted_to_job(const Job& job, const std::string& path, TensorFile file,
+                                HeadWeights* heads) {
   const std::optional<LanguageSource> source = language_source(job.model_name, job.model);
-  if (source) fit_language_names(language_model_of(*source), path, &file);
+  if (!source) return file;
+  const LanguageModel model = language_model_of(*source);
+  const std::set<std::string> outputs = outputs_of(job);
+  fit_language_names(model, path, &file, &outputs);
+  HeadWeights unread;
+  if (!heads) heads = &unread;
+  heads->unused = heads_without(model, outputs);
+  if (model.encoder) settle_heads(weight_parts(model, outputs), job.task, &file, heads);
   return file;
+}
+
+TensorFile read_job_weights(const Job& job, const std::string& path, HeadWeights* heads) {
+  return fitted_to_job(job, path, read_weights(path), heads);
+}
+
+TensorFile open_job_weights(const Job& job, const std::string& path, HeadWeights* heads) {
+  return fitted_to_job(job, path, open_weights(path), heads);
 }
 
 int64_t vocabulary_of(const Job& job) {
   const std::optional<LanguageSource> source = language_source(job.model_name, job.model);
-  return source ? language_model_of(*source).vocabulary : 0;
+  if (source) return language_model_of(*source).vocabulary;
+  // Tables on parameter servers have rows for any ids.
+  return job.model.has("ids") && job.tables.empty() ? job.model.integer("ids") : 0;
 }
 
 }  // namespace fleet

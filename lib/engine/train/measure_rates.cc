@@ -254,13 +254,6 @@ void measure_rank(const MeasureOptions& options, Device& device, const Agree& ag
   }
 }
 
-// The device may have more cores than are measured: those of a whole rank, when a stream is.
-void with_cores(int count, Device& device, const std::function<void()>& body) {
-  auto* sharing = dynamic_cast<CoreSharing*>(&device);
-  if (!sharing || sharing->cores() <= count) return body();
-  sharing->with_share(sharing->cores() / count, body);
-}
-
 // The first thread's rates, while the others do the same work at the same time.
 void measure_operations(const MeasureOptions& options, int count, MachineRates* rates) {
   Ranks ranks(count);
@@ -269,11 +262,9 @@ void measure_operations(const MeasureOptions& options, int count, MachineRates* 
     const std::unique_ptr<Device> device = device_of(options);
     MachineRates other;
     int64_t turn = 0;
-    with_cores(options.threads, *device, [&] {
-      measure_rank(
-          options, *device, [&](bool more) { return ranks.agree(i, &turn, more); },
-          i == 0 ? rates : &other);
-    });
+    measure_rank(
+        options, *device, [&](bool more) { return ranks.agree(i, &turn, more); },
+        i == 0 ? rates : &other);
   });
 }
 
@@ -373,31 +364,15 @@ MachineRates measured_rates(const MeasureOptions& options) {
   if (!options.again) {
     if (std::optional<MachineRates> known = read_rates(path)) return *known;
   }
-  spdlog::info("measuring the rates of this machine, once ({})",
-               path.empty() ? "there is no cache folder" : path);
+  spdlog::info(
+      "measuring this machine's products, operations and memory with {} thread{} a rank, which may "
+      "take a minute; {}",
+      options.threads, options.threads == 1 ? "" : "s",
+      path.empty() ? "there is no cache folder to keep the rates"
+                   : "the rates are kept in " + path);
   MachineRates rates = measure_machine(options);
   write_rates(rates, path);
   return rates;
-}
-
-std::function<const MachineRates*(int streams)> stream_rates(const MeasureOptions& whole,
-                                                             bool measures) {
-  using Known = std::map<int, std::optional<MachineRates>>;
-  return [whole, measures, known = std::make_shared<Known>()](int streams) -> const MachineRates* {
-    if (!backend_def(whole.device).uses_host_cores) return nullptr;
-    MeasureOptions part = whole;
-    part.threads = std::max(1, whole.threads / streams);
-    part.ranks_here = whole.ranks_here * streams;
-    // FLEET_RATES_FILE has the rates of whole ranks.
-    if (rates_file_of(part) == rates_file_of(whole)) return nullptr;
-    const auto [found, is_new] = known->try_emplace(streams);
-    if (is_new && measures) {
-      found->second = measured_rates(part);
-    } else if (is_new) {
-      found->second = read_rates(rates_file_of(part));
-    }
-    return found->second ? &*found->second : nullptr;
-  };
 }
 
 }  // namespace fleet

@@ -32,9 +32,4 @@ std::string rates_file_of(const MeasureOptions& options);
 // OMP_NUM_THREADS says with how many cores each.
 MachineRates measured_rates(const MeasureOptions& options);
 
-// The function for ExplainOptions::rates_of_stream: a stream is measured like a rank with its share
-// of the cores, among as many more ranks. measures: false: only the cache is asked.
-std::function<const MachineRates*(int streams)> stream_rates(const MeasureOptions& whole,
-                                                             bool measures);
-
 }  // namespace fleet

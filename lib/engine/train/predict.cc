@@ -2,113 +2,161 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
-#include <numeric>
 
+#include "base/counted.h"
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
-#include "data/image_files.h"
 #include "data/pipeline.h"
-#include "data/storage.h"
-#include "models/task.h"
-#include "models/text/language_models.h"
 #include "observe/rank_progress.h"
+#include "train/job_data.h"
 #include "train/job_task.h"
+#include "train/predicted_values.h"
+#include "train/prediction_file.h"
 #include "train/rank_coordinator.h"
 #include "train/start_comparison.h"
 #include "train/trained_weights.h"
+#include "train/unique_ids.h"
 
 namespace fleet {
 namespace {
 
-bool writes_csv(const Settings& settings) {
-  const std::string& format = settings.text("predict.format");
-  return format == "csv" || (format == "auto" && settings.text("predict.output").ends_with(".csv"));
+data::UnlabelledSamples find_samples(const Job& job, const PredictOptions& options,
+                                     const std::string& backend) {
+  data::PipelineContext context =
+      data_context(job, backend, {.part = options.rank, .parts = options.world});
+  context.bytes = false;
+  return data::open_unlabelled(job.data, job.settings.texts("predict.input"), context);
 }
 
-std::vector<std::string> find_images(const Job& job, bool verbose) {
-  std::vector<std::string> paths;
-  data::wait_for_storage(job.data.number("read_timeout"), [&] {
-    paths = data::image_paths(job.settings.texts("predict.input"), verbose);
-  });
-  return paths;
-}
+// Puts records that come in any order into that of the samples.
+class OrderedRecords {
+ public:
+  // write: writes a record that did not fail.
+  using Rows = std::vector<std::vector<double>>;
+  using Write = std::function<void(PredictionFile& file, int64_t sample, const std::string& name,
+                                   const Rows& rows)>;
+  OrderedRecords(std::unique_ptr<PredictionFile> file, Write write)
+      : file_(std::move(file)), write_(std::move(write)) {}
 
-// The images to predict. kUsage if the task predicts no classes.
-std::vector<std::string> predicted_images(const Job& job, bool leads) {
-  if (task_registry().get(job.task).probabilities) return find_images(job, leads);
-  const bool language = language_source(job.model_name, job.model).has_value();
-  throw Error(ErrorCode::kUsage, "the task " + job.task + " predicts no classes", "predict.input",
-              language ? "use `fleetrun generate`" : "remove it, or set task");
-}
+  struct Record {
+    std::string name, why;  // why: it failed
+    Rows rows;              // the numbers of each of its rows
+  };
+  void add(int64_t sample, Record record) {
+    waiting_.emplace(sample, std::move(record));
+    for (auto first = waiting_.begin(); first != waiting_.end() && first->first == next_;
+         first = waiting_.erase(first), ++next_) {
+      const Record& ready = first->second;
+      if (ready.why.empty()) {
+        write_(*file_, next_, ready.name, ready.rows);
+      } else {
+        file_->add_failure(ready.name, ready.why);
+      }
+    }
+  }
+  void finish() { file_->finish(); }
+
+ private:
+  std::unique_ptr<PredictionFile> file_;
+  const Write write_;
+  std::map<int64_t, Record> waiting_;
+  int64_t next_ = 0;
+};
 
 class Predictor {
  public:
   Predictor(const Job& job, Device& device, const PredictOptions& options)
       : job_(job),
+        device_(device),
         options_(options),
-        paths_(predicted_images(job, options.rank == 0)),
+        layout_(prediction_layout(job)),
+        samples_(find_samples(job, options, device.backend())),
         weights_(trained_weights(job, "predict.checkpoint")),
+        checkpoint_(weights_.source),
         control_(options.control) {
-    classes_ = classes_of(job);
-    top_k_ = std::min(job.settings.integer("predict.top_k"), classes_);
-    batch_size_ = std::min(job.data.integer("batch_size"), static_cast<int64_t>(paths_.size()));
-    names_ = class_names(job, weights_);
+    layout_.names = class_names(job, weights_);
+    result_.unit = samples_.unit;
+    count_rows();
     compare();
-    make_pipeline();
-    build(device);
   }
 
   PredictResult run() {
-    const bool leads = options_.rank == 0;
-    std::unique_ptr<PredictionFile> file;
-    if (leads) {
-      file = std::make_unique<PredictionFile>(
-          job_.settings.text("predict.output"), names_,
-          PredictionFile::Format{.csv = writes_csv(job_.settings), .top_k = top_k_});
-    }
-    pipeline_->start_epoch(0);
-    for (;;) {
-      const data::Batch* batch = pipeline_->next(options_.stop);
-      std::vector<double> message(message_size());
-      if (options_.stop) message[0] = options_.stop->load();
-      if (batch) predict(*batch, &message);
-      const auto all = control_.by_rank(message);
-      for (const auto& rank : all) {
-        result_.stopped_by = std::max(result_.stopped_by, static_cast<int>(rank[0]));
+    if (leads()) {
+      const std::string& output = job_.settings.text("predict.output");
+      records_ = std::make_unique<OrderedRecords>(
+          open_prediction_file(prediction_format(job_.settings), output, layout_, count()),
+          [this](PredictionFile& file, int64_t sample, const std::string& name,
+                 const OrderedRecords::Rows& rows) { write(file, sample, name, rows); });
+      for (int64_t i = 0; i < std::ssize(samples_.failures); ++i) {
+        if (!samples_.failures[i].empty()) fail(i, samples_.failures[i]);
       }
-      if (result_.stopped_by != 0 || !batch) break;
-      for (const auto& rank : all) count(rank, file.get());
-      progress_.tick();
+      spdlog::info("predicting {} with {}", counted(count(), samples_.unit), weights_.what);
+      if (!weights_.warning.empty()) spdlog::warn("{}", weights_.warning);
+    }
+    for (auto& group : samples_.groups) {
+      const bool last = &group == &samples_.groups.back();
+      run_group(std::move(group), last);
+      if (result_.stopped_by != 0) break;
     }
     progress_.finish();
-    if (result_.stopped_by == 0 && file) file->finish();
-    if (!first_failure_.empty())
-      spdlog::warn("the first image that could not be used: {}", first_failure_);
+    if (result_.stopped_by == 0 && records_) records_->finish();
+    if (!first_failure_.empty()) {
+      spdlog::warn("the first {} that could not be used: {}", samples_.unit, first_failure_);
+    }
     return result_;
   }
 
  private:
+  bool leads() const { return options_.rank == 0; }
+  int64_t count() const { return std::ssize(samples_.names); }
+
+  // Only a decoder joins the rows of a sample. Without one, a sample of several rows fails.
+  void count_rows() {
+    rows_missing_.resize(samples_.names.size());
+    for (const auto& group : samples_.groups) {
+      for (const int64_t sample : group.samples) ++rows_missing_[sample];
+    }
+    samples_.failures.resize(samples_.names.size());
+    if (layout_.decoder) return;
+    for (int64_t i = 0; i < count(); ++i) {
+      if (rows_missing_[i] < 2) continue;
+      samples_.failures[i] = "it does not fit into a row (data.sequence_length)";
+    }
+  }
+
+  void write(PredictionFile& file, int64_t sample, const std::string& name,
+             const OrderedRecords::Rows& rows) const {
+    if (!layout_.decoder) return file.add(name, rows.at(0));
+    file.add_line(
+        name, layout_.decoder->line(
+                  {.rows = rows,
+                   .texts = [&](const std::string& what) { return samples_.texts(sample, what); },
+                   .class_names = layout_.names,
+                   .top = job_.settings.integer("predict.top_k")}));
+  }
+
   // The message of a rank about a batch. It starts with the signal that asked the rank to stop.
-  // Then for each image: its index + 1 (0: padding; below 0: it failed), and class and probability
-  // of each of the likeliest classes.
-  size_t record_size() const { return 1 + 2 * static_cast<size_t>(top_k_); }
-  size_t message_size() const { return 1 + record_size() * static_cast<size_t>(batch_size_); }
+  // Then for each sample: its index in the group + 1 (0: padding; below 0: it failed), and its
+  // numbers.
+  size_t record_size() const { return 1 + static_cast<size_t>(layout_.numbers); }
   std::string key_of_why(int64_t index) const { return "predict/why/" + std::to_string(index); }
 
   void compare() {
     if (!options_.store || options_.world == 1) return;
-    uint64_t images = 1;
-    for (const std::string& path : paths_) images = hash_text(path, images);
+    uint64_t names = 1;
+    for (const std::string& name : samples_.names) names = hash_text(name, names);
     uint64_t weights = 1;
     for (const std::string& path : weights_.paths) {
       weights = hash_text(std::to_string(hash_file(path).value_or(0)), weights);
     }
     const std::vector<ComparedItem> items = {
-        {"predict.input's images", std::to_string(paths_.size()), ""},
-        {"predict.input's paths (hash)", std::to_string(images), ""},
+        {"predict.input's samples", std::to_string(count()), ""},
+        {"predict.input's paths (hash)", std::to_string(names), ""},
         {"predict.checkpoint's content (hash)", std::to_string(weights), ""}};
     StartComparison(items, "predict", {options_.rank, options_.world}, *options_.store,
                     timeout_of(job_))
@@ -125,48 +173,90 @@ class Predictor {
     return {size("channels", 0), size("height", 1), size("width", 2)};
   }
 
-  void make_pipeline() {
-    std::vector<data::ImageFile> files;
-    for (const std::string& path : paths_) files.push_back({path, 0});
-    pipeline_ = data::make_prediction_pipeline(
-        job_.data, std::make_unique<data::ImageFiles>(std::move(files)), image(),
-        {.rank = options_.rank, .ranks = options_.world});
+  // The columns of the job's data, in the shapes of the group's samples.
+  std::vector<Column> columns() const {
+    std::vector<Column> columns = expected_columns(job_, pipeline_->image());
+    for (const Column& own : columns_of(*pipeline_)) {
+      const auto same = std::ranges::find(columns, own.name, &Column::name);
+      if (same != columns.end()) {
+        *same = own;
+      } else {
+        columns.push_back(own);
+      }
+    }
+    return columns;
   }
 
-  void build(Device& device) {
-    Program program;
-    TrainingOptions options =
-        training_options(job_, batch_size_, expected_columns(job_, pipeline_->image()), false);
-    options.class_weights = options.mixed_labels = false;
-    net_ = build_training(program, options);
-    logits_ = net_.evaluate_output("logits");
-    Plan plan = plan_program(std::move(program), {logits_},
-                             {.backend = device.backend(), .device = &device});
-    executor_ = std::make_unique<Executor>(std::move(plan), device, nullptr);
-    executor_->set_recording(job_.train.boolean("cuda_graph"));
-    executor_->initialize(1);
-    for (const std::string& line : load_trained_weights(job_, &weights_, *executor_)) {
-      if (options_.rank == 0) spdlog::info("{}", line);
+  // last: the weights are no longer needed.
+  void run_group(data::UnlabelledSamples::Group group, bool last) {
+    group_ = std::move(group.samples);
+    batch_size_ = std::min(job_.data.integer("batch_size"), std::ssize(group_));
+    pipeline_ = data::make_prediction_pipeline(job_.data, std::move(group.source), image(),
+                                               {.rank = options_.rank, .ranks = options_.world});
+    values_.reset();  // its memory, before that of the next
+    values_ = make_predicted_values(job_, device_, layout_, batch_size_, columns());
+    TrainedWeights weights = last ? std::move(weights_) : weights_;
+    if (layout_.kind == PredictionLayout::Kind::kEmbedding) leave_out_heads(&weights.file);
+    const auto lines = load_trained_weights(job_, &weights, values_->executor());
+    for (const std::string& line : lines) {
+      if (leads() && !said_weights_) spdlog::info("{}", line);
     }
-    if (options_.rank == 0) {
-      spdlog::info("predicting {} image{} with {}", paths_.size(), paths_.size() == 1 ? "" : "s",
-                   weights_.what);
-      if (!weights_.warning.empty()) spdlog::warn("{}", weights_.warning);
-    }
+    said_weights_ = true;
+    load_rows();
+    pipeline_->start_epoch(0);
+    while (run_batch()) progress_.tick();
   }
 
-  // The images are not labelled: labels, of any task, are 0.
-  void feed_column(const TrainingFeed& feed, const data::Batch& batch) {
-    if (feed.training_only) return;
-    const std::span<const std::byte> column = batch.column(feed.name);
-    if (!column.empty()) return executor_->feed(feed.var, column);
-    executor_->feed(feed.var, std::vector<std::byte>(executor_->argument(feed.var).bytes()));
+  // Reads the ids of all samples first, because only their rows are wanted.
+  void load_rows() {
+    const std::vector<ServedTable> tables = values_->tables();
+    if (tables.empty()) return;
+    if (!is_folder(checkpoint_)) {
+      throw Error(ErrorCode::kUsage, "it has no tables, and the job has a section tables",
+                  checkpoint_, "give the folder of a checkpoint in predict.checkpoint");
+    }
+    rows_of_tables_ = options_.open_rows(job_, values_->executor().program(), checkpoint_);
+    BatchIds ids;
+    pipeline_->start_epoch(0);
+    while (const data::Batch* batch = pipeline_->next(options_.stop)) {
+      for (size_t t = 0; t < tables.size(); ++t) {
+        ids.set(batch->column(tables[t].column), tables[t].name);
+        rows_of_tables_->want(static_cast<int>(t), ids.ids());
+      }
+      progress_.tick();
+    }
+    rows_of_tables_->load();
+    for (const std::string& line : rows_of_tables_->missing_lines()) {
+      if (leads()) spdlog::info("{}{}", line, options_.world > 1 ? " (rank 0's part)" : "");
+    }
+    values_->set_rows(rows_of_tables_.get());
+  }
+
+  // The network of embeddings has no head.
+  void leave_out_heads(TensorFile* file) const {
+    const Program& program = values_->executor().program();
+    std::erase_if(file->tensors, [&](const auto& entry) {
+      const VarId id = program.find(entry.first);
+      return id == kNoVar || !is_saved(program.var(id));
+    });
+  }
+
+  bool run_batch() {
+    const data::Batch* batch = pipeline_->next(options_.stop);
+    std::vector<double> message(1 + record_size() * static_cast<size_t>(batch_size_));
+    if (options_.stop) message[0] = options_.stop->load();
+    if (batch) predict(*batch, &message);
+    const auto all = control_.by_rank(message);
+    for (const auto& rank : all) {
+      result_.stopped_by = std::max(result_.stopped_by, static_cast<int>(rank[0]));
+    }
+    if (result_.stopped_by != 0 || !batch) return false;
+    for (const auto& rank : all) take(rank);
+    return true;
   }
 
   void predict(const data::Batch& batch, std::vector<double>* message) {
-    for (const TrainingFeed& feed : net_.feeds) feed_column(feed, batch);
-    executor_->run({.evaluate = true, .fetch = true});
-    const std::vector<float> logits = executor_->values<float>(logits_);
+    values_->run(batch);
     for (int64_t i = 0; i < batch.size; ++i) {
       double* record = message->data() + 1 + i * record_size();
       const bool failed = !batch.why[i].empty();
@@ -176,7 +266,7 @@ class Predictor {
       if (failed) {
         report_failure(batch.samples[i], batch.why[i]);
       } else {
-        rank_classes({&logits[i * classes_], static_cast<size_t>(classes_)}, record + 1);
+        values_->read(i, {record + 1, static_cast<size_t>(layout_.numbers)});
       }
     }
   }
@@ -184,75 +274,85 @@ class Predictor {
   // Excludes padding. The weight alone does not tell: failed images have weight 0 too.
   bool is_own(const data::Batch& batch, int64_t i) const {
     const int64_t part = batch.index * options_.world + options_.rank;
-    return part * batch.size + i < static_cast<int64_t>(paths_.size());
-  }
-
-  // The likeliest classes (the first of equal ones), and their probabilities.
-  void rank_classes(std::span<const float> logits, double* to) const {
-    std::vector<int64_t> order(logits.size());
-    std::iota(order.begin(), order.end(), int64_t{0});
-    // NaN is ranked last and is not a probability.
-    const auto value = [&](int64_t c) {
-      return std::isnan(logits[c]) ? -INFINITY : static_cast<double>(logits[c]);
-    };
-    std::partial_sort(
-        order.begin(), order.begin() + top_k_, order.end(),
-        [&](int64_t a, int64_t b) { return value(a) != value(b) ? value(a) > value(b) : a < b; });
-    std::vector<double> probabilities(logits.size());
-    task_registry().get(job_.task).probabilities(logits, probabilities);
-    for (int64_t k = 0; k < top_k_; ++k) {
-      to[2 * k] = static_cast<double>(order[k]);
-      to[2 * k + 1] = probabilities[static_cast<size_t>(order[k])];
-    }
+    return part * batch.size + i < std::ssize(group_);
   }
 
   void report_failure(int64_t index, const std::string& why) {
-    if (options_.rank == 0) {
+    if (leads()) {
       why_[index] = why;
     } else {
-      options_.store->set(key_of_why(index), why);
+      options_.store->set(key_of_why(group_[index]), why);
     }
   }
 
   std::string why_of(int64_t index) {
     const auto own = why_.extract(index);
-    return own ? own.mapped() : options_.store->get(key_of_why(index), timeout_of(job_));
+    return own ? own.mapped() : options_.store->get(key_of_why(group_[index]), timeout_of(job_));
   }
 
-  // Counts the results of a rank for its batch. file: null except on rank 0.
-  void count(const std::vector<double>& message, PredictionFile* file) {
+  void fail(int64_t sample, const std::string& why) {
+    const std::string& name = samples_.names[sample];
+    ++result_.samples;
+    ++result_.failed;
+    if (first_failure_.empty()) first_failure_ = shown_path(name) + ": " + why;
+    records_->add(sample, {.name = name, .why = why, .rows = {}});
+  }
+
+  // Counts and writes the results of a rank for its batch.
+  void take(const std::vector<double>& message) {
     for (size_t at = 1; at < message.size(); at += record_size()) {
       if (message[at] == 0) continue;
-      const bool failed = message[at] < 0;
       const auto index = static_cast<int64_t>(std::abs(message[at])) - 1;
-      result_.images += 1;
-      result_.failed += failed ? 1 : 0;
-      if (!file) continue;
-      if (failed) {
-        const std::string why = why_of(index);
-        if (first_failure_.empty()) first_failure_ = shown_path(paths_[index]) + ": " + why;
-        file->add_failure(paths_[index], why);
+      const int64_t sample = group_[index];
+      if (!samples_.failures[sample].empty()) continue;  // fail() has told
+      if (message[at] < 0) {
+        samples_.failures[sample] = records_ ? why_of(index) : "failed";
+        rows_.erase(sample);
+        if (records_) {
+          fail(sample, samples_.failures[sample]);
+        } else {
+          ++result_.samples;
+          ++result_.failed;
+        }
       } else {
-        file->add(paths_[index], {&message[at + 1], record_size() - 1});
+        take_row(sample, std::span(&message[at + 1], static_cast<size_t>(layout_.numbers)));
       }
     }
   }
 
+  void take_row(int64_t sample, std::span<const double> numbers) {
+    if (layout_.decoder) numbers = numbers.first(layout_.decoder->used(numbers));
+    if (records_) rows_[sample].emplace_back(numbers.begin(), numbers.end());
+    if (--rows_missing_[sample] > 0) return;
+    ++result_.samples;
+    if (!records_) return;
+    records_->add(sample, {.name = samples_.names[sample],
+                           .why = "",
+                           .rows = std::move(rows_.extract(sample).mapped())});
+  }
+
   const Job& job_;
+  Device& device_;
   const PredictOptions options_;
-  const std::vector<std::string> paths_;
+  PredictionLayout layout_;
+  data::UnlabelledSamples samples_;
   TrainedWeights weights_;
+  const std::string checkpoint_;  // its folder, or a file
   RankCoordinator control_;
-  int64_t classes_ = 0, top_k_ = 0, batch_size_ = 0;
-  std::vector<std::string> names_;
+  std::unique_ptr<OrderedRecords> records_;  // on rank 0
+  // Of the current group.
+  std::vector<int64_t> group_;
+  int64_t batch_size_ = 0;
   std::unique_ptr<data::InputPipeline> pipeline_;
-  Training net_;
-  VarId logits_ = kNoVar;
-  std::unique_ptr<Executor> executor_;
-  std::map<int64_t, std::string> why_;  // about rank 0's own images
+  std::unique_ptr<SavedRows> rows_of_tables_;  // null: the model has none elsewhere
+  std::unique_ptr<PredictedValues> values_;
+  std::vector<int64_t> rows_missing_;             // by sample: rows that have not come
+  std::map<int64_t, OrderedRecords::Rows> rows_;  // on rank 0: of samples that miss some
+  std::map<int64_t, std::string> why_;            // about rank 0's own samples
+  bool said_weights_ = false;
   ProgressWriter progress_ = ProgressWriter::from_env();
   PredictResult result_;
-  std::string first_failure_;  // on rank 0: the image and why
+  std::string first_failure_;  // on rank 0: the sample and why
 };
 
 }  // namespace
@@ -260,8 +360,10 @@ class Predictor {
 Schema predict_schema() {
   return Schema()
       .texts("input", {},
-             "predict the classes of these images, folders of images, or lists of them (.txt), "
-             "instead of training; the short form is --predict")
+             "predict these images, folders of images or lists of them (.txt), or these files of "
+             "texts (.jsonl, .tsv, .csv, or .txt with a text a line; for labels of words and for "
+             "questions, files as for training, without labels), instead of training; the short "
+             "form is --predict")
       .as_path()
       .text("checkpoint", "auto",
             "weights to predict with: a checkpoint's folder, a file of weights, or \"auto\": those "
@@ -269,12 +371,20 @@ Schema predict_schema() {
             "checkpoint.weights")
       .as_path()
       .text("output", "predictions.jsonl",
-            "output file, one line per image; \"-\": standard output")
+            "output file, one line per image or text; \"-\": standard output")
       .as_path()
-      .choice("format", "auto", {"auto", "jsonl", "csv"},
-              "format of the output: JSON lines or CSV; auto: CSV if the output's name ends in "
-              ".csv")
-      .integer("top_k", 5, 1, 1e6, "number of most likely classes per line");
+      .choice(
+          "format", "auto", {"auto", "jsonl", "csv", "npy"},
+          "format of the output: JSON lines, CSV, or an array of NumPy (float32, a row for each "
+          "sample: probabilities of all classes, predicted numbers, or embeddings); auto: by the "
+          "output's name, which ends in .csv or .npy, else JSON lines")
+      .choice(
+          "embedding", "none", {"none", "cls", "mean", "features"},
+          "write an embedding of each sample in place of the task's prediction: of a text the "
+          "last hidden state of its first token (cls), or the mean over its tokens; of an image "
+          "the input of the last fully connected layer (features)")
+      .boolean("normalize", false, "scale embeddings to length 1")
+      .integer("top_k", 5, 1, 1e6, "number of most likely classes, or answers, per line");
 }
 
 bool predicts(const Job& job) { return !job.settings.texts("predict.input").empty(); }

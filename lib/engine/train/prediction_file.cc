@@ -1,36 +1,184 @@
+#include "train/prediction_file.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
+#include <limits>
+#include <utility>
 
 #include "base/csv.h"
+#include "base/error.h"
 #include "base/json.h"
-#include "base/number_text.h"
 #include "base/owned_file.h"
 #include "base/regular_file.h"
+#include "base/rounded.h"
 #include "base/sync.h"
-#include "train/predict.h"
 
 namespace fleet {
 namespace {
 
 constexpr size_t kPiece = size_t{1} << 16;
 
-// Rounds to the digits of a float32.
-Json probability(double value) {
-  if (!std::isfinite(value)) return nullptr;
-  return std::strtod(format_printf("%.7g", value).c_str(), nullptr);
-}
+using Kind = PredictionLayout::Kind;
+
+// To the digits of a float32.
+double rounded(double value) { return rounded_to_digits(value, 7); }
+
+// Likewise for values that are compared with others: nine digits tell any two of them apart.
+double exact(double value) { return rounded_to_digits(value, 9); }
+
+std::string csv_number(double value) { return std::isfinite(value) ? Json(value).dump() : ""; }
+
+class JsonLines : public PredictionFile {
+ public:
+  JsonLines(const std::string& path, PredictionLayout layout)
+      : bytes_(path), layout_(std::move(layout)) {}
+
+  void add(const std::string& name, std::span<const double> numbers) override {
+    Json line = named(name);
+    if (layout_.kind == Kind::kClasses) {
+      add_classes(numbers, &line);
+    } else if (layout_.kind == Kind::kNumbers && numbers.size() == 1) {
+      line["value"] = exact(numbers[0]);
+    } else if (layout_.kind == Kind::kProbability) {
+      line["probability"] = exact(numbers[0]);
+    } else {
+      std::vector<Json> values;
+      for (const double value : numbers) values.push_back(exact(value));
+      line[layout_.kind == Kind::kEmbedding ? "embedding" : "values"] =
+          Json::array(std::move(values));
+    }
+    bytes_.write(line.dump_lossy() + "\n");
+  }
+  void add_line(const std::string& name, const Json& members) override {
+    Json line = named(name);
+    for (const auto& [key, value] : members.items()) line[key] = value;
+    bytes_.write(line.dump_lossy() + "\n");
+  }
+  void add_failure(const std::string& name, const std::string& why) override {
+    Json line = named(name);
+    line["error"] = why;
+    bytes_.write(line.dump_lossy() + "\n");
+  }
+  void finish() override { bytes_.finish(); }
+
+ private:
+  Json named(const std::string& name) const {
+    Json line = Json::object();
+    line[layout_.decoder ? layout_.decoder->name_key() : "file"] = name;
+    return line;
+  }
+
+  void add_classes(std::span<const double> ranked, Json* line) const {
+    Json top = Json::array();
+    for (size_t k = 0; k + 1 < ranked.size(); k += 2) {
+      const auto label = static_cast<size_t>(ranked[k]);
+      Json one = {{"class", label}};
+      if (label < layout_.names.size()) one["class_name"] = layout_.names[label];
+      one["probability"] = rounded(ranked[k + 1]);
+      top.push_back(std::move(one));
+    }
+    for (const auto& [key, value] : top.at(0).items()) (*line)[key] = value;
+    (*line)["top"] = std::move(top);
+  }
+
+  PredictionBytes bytes_;
+  const PredictionLayout layout_;
+};
+
+// Classes: "file,class,class_name,probability,error", then three columns for each further class.
+// Numbers: "file,value,error", then "value_2" and so on. One probability: "file,probability,error".
+class CsvLines : public PredictionFile {
+ public:
+  CsvLines(const std::string& path, PredictionLayout layout)
+      : bytes_(path), layout_(std::move(layout)) {
+    const bool classes = layout_.kind == Kind::kClasses;
+    const int64_t groups = classes ? layout_.numbers / 2 : layout_.numbers;
+    std::string head = classes ? "file,class,class_name,probability,error"
+                       : layout_.kind == Kind::kProbability ? "file,probability,error"
+                                                            : "file,value,error";
+    for (int64_t k = 2; k <= groups; ++k) {
+      const std::string end = "_" + std::to_string(k);
+      head +=
+          classes ? ",class" + end + ",class_name" + end + ",probability" + end : ",value" + end;
+    }
+    bytes_.write(head + "\n");
+  }
+
+  void add(const std::string& name, std::span<const double> numbers) override {
+    add_line(name, numbers, "");
+  }
+  void add_failure(const std::string& name, const std::string& why) override {
+    add_line(name, {}, why);
+  }
+  void finish() override { bytes_.finish(); }
+
+ private:
+  void add_line(const std::string& name, std::span<const double> numbers, const std::string& why) {
+    const size_t step = layout_.kind == Kind::kClasses ? 2 : 1;
+    std::string line = csv_field(name);
+    for (size_t at = 0; at < static_cast<size_t>(layout_.numbers); at += step) {
+      const bool has = at + step <= numbers.size();
+      line += step == 2 ? class_fields(numbers, at, has)
+                        : "," + (has ? csv_number(exact(numbers[at])) : "");
+      if (at == 0) line += "," + csv_field(why);
+    }
+    bytes_.write(line + "\n");
+  }
+
+  std::string class_fields(std::span<const double> ranked, size_t at, bool has) const {
+    if (!has) return ",,,";
+    const auto label = static_cast<size_t>(ranked[at]);
+    const std::string name = label < layout_.names.size() ? csv_field(layout_.names[label]) : "";
+    return "," + std::to_string(label) + "," + name + "," + csv_number(rounded(ranked[at + 1]));
+  }
+
+  PredictionBytes bytes_;
+  const PredictionLayout layout_;
+};
+
+// numpy.lib.format: float32 [samples, numbers], in row-major order.
+class NumpyArray : public PredictionFile {
+ public:
+  NumpyArray(const std::string& path, PredictionLayout layout, int64_t samples)
+      : bytes_(path), layout_(std::move(layout)) {
+    static_assert(std::endian::native == std::endian::little);
+    std::string head = "{'descr': '<f4', 'fortran_order': False, 'shape': (" +
+                       std::to_string(samples) + ", " + std::to_string(layout_.numbers) + "), }";
+    constexpr size_t kFixed = 10, kAlignment = 64;
+    head.append(kAlignment - (kFixed + head.size() + 1) % kAlignment, ' ');
+    head += '\n';
+    const auto size = static_cast<uint16_t>(head.size());
+    std::string start("\x93NUMPY\x01\x00", 8);
+    start += static_cast<char>(size & 0xFF);
+    start += static_cast<char>(size >> 8);
+    bytes_.write(start + head);
+  }
+
+  void add(const std::string& /*name*/, std::span<const double> numbers) override {
+    std::vector<float> row(numbers.begin(), numbers.end());
+    row.resize(static_cast<size_t>(layout_.numbers), std::numeric_limits<float>::quiet_NaN());
+    bytes_.write({reinterpret_cast<const char*>(row.data()), row.size() * sizeof(float)});
+  }
+  void add_failure(const std::string& name, const std::string& /*why*/) override { add(name, {}); }
+  void finish() override { bytes_.finish(); }
+
+ private:
+  PredictionBytes bytes_;
+  const PredictionLayout layout_;
+};
 
 }  // namespace
 
-PredictionFile::PredictionFile(const std::string& path, std::vector<std::string> names,
-                               const Format& format)
-    : path_(path), names_(std::move(names)), format_(format) {
-  if (format_.csv) write_csv_head();
+void PredictionFile::add_line(const std::string& name, const Json& /*members*/) {
+  FLEET_CHECK(false, "a line of JSON in another format: " + name);
+}
+
+PredictionBytes::PredictionBytes(const std::string& path) : path_(path) {
   if (path == "-") return;
   check_replaceable(path);
   const std::string folder = std::filesystem::path(path).parent_path().string();
@@ -41,67 +189,16 @@ PredictionFile::PredictionFile(const std::string& path, std::vector<std::string>
   if (!fd_) throw_errno("cannot create the file", path);
 }
 
-PredictionFile::~PredictionFile() {
+PredictionBytes::~PredictionBytes() {
   if (fd_) ::unlink(aside_.c_str());
 }
 
-// "file,class,class_name,probability,error", then three columns for each further class.
-void PredictionFile::write_csv_head() {
-  pending_ = "file,class,class_name,probability,error";
-  for (int64_t k = 2; k <= format_.top_k; ++k) {
-    const std::string end = "_" + std::to_string(k);
-    pending_ += ",class" + end + ",class_name" + end + ",probability" + end;
-  }
-  pending_ += '\n';
-}
-
-void PredictionFile::add_csv(const std::string& file, std::span<const double> ranked,
-                             const std::string& why) {
-  std::string line = csv_field(file);
-  for (int64_t k = 0; k < format_.top_k; ++k) {
-    std::string number, name, share;
-    if (2 * static_cast<size_t>(k) + 1 < ranked.size()) {
-      const auto label = static_cast<size_t>(ranked[2 * k]);
-      const Json value = probability(ranked[2 * k + 1]);
-      number = std::to_string(label);
-      if (label < names_.size()) name = csv_field(names_[label]);
-      if (!value.is_null()) share = value.dump();
-    }
-    line += "," + number + "," + name + "," + share;
-    if (k == 0) line += "," + csv_field(why);
-  }
-  write(line);
-}
-
-void PredictionFile::add(const std::string& file, std::span<const double> ranked) {
-  if (format_.csv) return add_csv(file, ranked, "");
-  Json top = Json::array();
-  for (size_t k = 0; k + 1 < ranked.size(); k += 2) {
-    const auto label = static_cast<size_t>(ranked[k]);
-    Json one = {{"class", label}};
-    if (label < names_.size()) one["class_name"] = names_[label];
-    one["probability"] = probability(ranked[k + 1]);
-    top.push_back(std::move(one));
-  }
-  Json line = {{"file", file}};
-  for (const auto& [key, value] : top.at(0).items()) line[key] = value;
-  line["top"] = std::move(top);
-  write(line.dump_lossy());
-}
-
-void PredictionFile::add_failure(const std::string& file, const std::string& why) {
-  if (format_.csv) return add_csv(file, {}, why);
-  const Json line = {{"file", file}, {"error", why}};
-  write(line.dump_lossy());
-}
-
-void PredictionFile::write(const std::string& line) {
-  pending_ += line;
-  pending_ += '\n';
+void PredictionBytes::write(std::string_view bytes) {
+  pending_ += bytes;
   if (pending_.size() >= kPiece || aside_.empty()) flush();
 }
 
-void PredictionFile::flush() {
+void PredictionBytes::flush() {
   if (aside_.empty()) {
     std::fflush(stdout);
     write_all(STDOUT_FILENO, pending_, "standard output");
@@ -111,7 +208,7 @@ void PredictionFile::flush() {
   pending_.clear();
 }
 
-void PredictionFile::finish() {
+void PredictionBytes::finish() {
   flush();
   if (aside_.empty()) return;
   sync_file(fd_.get(), path_);
@@ -119,6 +216,15 @@ void PredictionFile::finish() {
     throw_errno("cannot rename the new file into place", path_);
   }
   fd_.reset();
+}
+
+std::unique_ptr<PredictionFile> open_prediction_file(const std::string& format,
+                                                     const std::string& path,
+                                                     const PredictionLayout& layout,
+                                                     int64_t samples) {
+  if (format == "npy") return std::make_unique<NumpyArray>(path, layout, samples);
+  if (format == "csv") return std::make_unique<CsvLines>(path, layout);
+  return std::make_unique<JsonLines>(path, layout);
 }
 
 }  // namespace fleet

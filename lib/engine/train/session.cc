@@ -7,15 +7,20 @@
 #include "base/log.h"
 #include "comm/recorded_communicator.h"
 #include "exec/backend.h"
+#include "exec/shared_places.h"
 #include "optim/ema.h"
+#include "optim/layer_decay.h"
 #include "optim/parameter_groups.h"
+#include "strategy/served_tables.h"
 #include "train/device_prefetcher.h"
 #include "train/device_settings.h"
 #include "train/finite_check.h"
+#include "train/id_range.h"
 #include "train/job_task.h"
 #include "train/language_weights.h"
 #include "train/open_links.h"
 #include "train/rank_state.h"
+#include "train/served_job.h"
 #include "train/tensorboard_log.h"
 
 namespace fleet {
@@ -24,11 +29,14 @@ static PassContext context_of(const Job& job, const ProgramOptions& options) {
   PassContext context{.rank = options.rank,
                       .ranks = options.world,
                       .nodes = options.nodes,
+                      .servers = options.servers,
                       .batch = job.data.integer("batch_size"),
                       .backend = options.backend,
                       .host_memory = backend_def(options.backend).uses_host_memory,
                       .backend_passes = passes_of_backend(options.backend),
                       .optimizer = job.optimizer.text("name"),
+                      .weights = to_dtype(job.train.text("weights_dtype")),
+                      .seed = static_cast<uint64_t>(job.train.integer("seed")),
                       .steps = options.steps};
   context.low_types = low_precision_types(options.backend, &context.no_low_type);
   return context;
@@ -43,6 +51,7 @@ DataPart data_part(const Job& job, const ProgramOptions& options) {
 }
 
 void check_job(const Job& job, const ProgramOptions& options) {
+  if (options.servers > 0) check_served_job(job);
   device_options(job);
   Strategy(strategy_from(job.strategy), context_of(job, options));
 }
@@ -59,6 +68,25 @@ static void log_choices(const Job& job, const ProgramOptions& options) {
     if (job.model.has(option) && !job.model.boolean(option)) spdlog::info("{}", note);
   }
   for (const std::string& note : language_model_notes(job)) spdlog::warn("{}", note);
+}
+
+// Takes the tables that parameter servers hold out of the Program. Returns the feeds of their rows.
+static std::vector<VarId> serve_tables(const Job& job, const ProgramOptions& options,
+                                       Program* program) {
+  if (job.tables.empty()) return {};
+  // An evaluation alone reads the rows of a checkpoint.
+  if (options.servers == 0 && !job.train.boolean("evaluate_only")) {
+    throw Error(ErrorCode::kUsage, "tables need parameter servers, and the job has none", "tables",
+                "start it with --server_num or --servers, or remove the section");
+  }
+  if (job.train.number("ema.decay") > 0) {
+    throw Error(ErrorCode::kUnsupported, "rows of tables on parameter servers are not averaged",
+                "train.ema.decay", "set it to 0, or remove the section tables");
+  }
+  fleet::serve_tables(*program, requests_of(job));
+  std::vector<VarId> rows;
+  for (const ServedTable& table : served_tables(*program)) rows.push_back(table.rows);
+  return rows;
 }
 
 // Applies train.ema. If ranks drift apart, their averages would drift apart too.
@@ -136,19 +164,27 @@ void build_network(const Job& job, const ProgramOptions& options) {
 
 BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   log_choices(job, options);
+  if (options.servers > 0) check_served_job(job);
   BuiltProgram built;
   built.strategy =
       std::make_unique<Strategy>(strategy_from(job.strategy), context_of(job, options));
   Strategy& strategy = *built.strategy;
   Program& program = built.program;
   built.training = append_network(program, job, options, strategy.context().micro_batches);
+  const std::vector<VarId> rows = serve_tables(job, options, &program);
+  check_id_range(job, program);
   check_parameter_patterns(program, job.optimizer);
   const int frozen = freeze_parameters(program, job.optimizer);
   if (frozen > 0 && options.rank == 0) {
     spdlog::info("{} of {} parameters are frozen", frozen, program.parameters().size());
   }
-  const BackwardResult& backward = strategy.append_backward(
-      program, built.training.forward, built.training.loss, parts_of(built.training));
+  const std::string layers =
+      set_layer_rates(program, built.training.forward, built.training.blocks, job.optimizer);
+  if (!layers.empty() && options.rank == 0) spdlog::info("{}", layers);
+  ModelParts parts = parts_of(built.training);
+  parts.rows = rows;
+  const BackwardResult& backward = strategy.append_backward(program, built.training.forward,
+                                                            built.training.loss, std::move(parts));
   strategy.append_optimizer(built.training.feed("learning_rate"), job.optimizer, on_nan_of(job));
   average_weights(job, options.rank, &built);
   built.loss_scaling = backward.loss_scaling;
@@ -165,17 +201,35 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   return built;
 }
 
-Plan plan_built(BuiltProgram& built, const std::string& backend, Device* device) {
-  return plan_program(
-      std::move(built.program), built.keep,
-      {.backend = backend, .device = device, .compute_streams = built.strategy->compute_streams()});
+Plan plan_built(BuiltProgram& built, const std::string& backend, Device* device,
+                const Plan* first) {
+  PlanOptions options{.backend = backend, .device = device};
+  if (first) options.initial_layouts = lasting_layouts(*first, built.program);
+  return plan_program(std::move(built.program), built.keep, options);
 }
 
-std::string streams_note(const Plan& plan, int asked) {
-  if (asked <= 1) return "";
-  if (plan.compute_streams.size() > 1) return plan.parallel_text();
-  return "execution_strategy.num_threads has no effect on this job: running operations at the same "
-         "time would not be faster, or needs more cores or memory";
+std::vector<Plan> plan_other_lengths(const Job& job, const ProgramOptions& options, Plan& longest,
+                                     Device* device) {
+  if (options.lengths.size() < 2) return {};
+  const Silence silence;  // the longest has logged
+  std::vector<Plan> plans;
+  plans.push_back(std::move(longest));
+  for (size_t i = options.lengths.size() - 1; i-- > 0;) {
+    ProgramOptions shorter = options;
+    shorter.columns = at_length(options.columns, options.lengths[i]);
+    shorter.steps = nullptr;
+    BuiltProgram built = build_program(job, shorter);
+    plans.push_back(plan_built(built, options.backend, device, &plans[0]));
+  }
+  try {
+    share_places(plans);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.failure(), "data.lengths",
+                "remove data.lengths, or the strategy that depends on the length");
+  }
+  longest = std::move(plans[0]);
+  plans.erase(plans.begin());
+  return plans;
 }
 
 std::string with_stages(const std::string& text, int stages) {
@@ -197,11 +251,6 @@ std::string with_stages(const std::string& text, int stages) {
   return named + text.substr(begin);
 }
 
-static void log_streams(const Plan& plan, int asked, int rank) {
-  const std::string note = streams_note(plan, asked);
-  if (rank == 0 && !note.empty()) spdlog::info("{}", note);
-}
-
 Session::Session(const Job& job, const ProgramOptions& options, Device& device,
                  Communicator* communicator)
     : options_(options), communicator_(communicator) {
@@ -211,16 +260,25 @@ Session::Session(const Job& job, const ProgramOptions& options, Device& device,
   loss_scaling_ = built.loss_scaling;
   Plan plan = plan_built(built, options.backend, &device);
   strategy_ = std::move(built.strategy);
-  log_streams(plan, strategy_->compute_streams(), options.rank);
   const PlannedMemory planned = plan.memory();
+  std::vector<Plan> plans = plan_other_lengths(job, options, plan, &device);
+  plans.insert(plans.begin(), std::move(plan));
+  lengths_.assign(options.lengths.rbegin(), options.lengths.rend());
   try {
-    executor_ = std::make_unique<Executor>(std::move(plan), device, communicators_->all());
+    executor_ = std::make_unique<Executor>(std::move(plans), device, communicators_->all());
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kNoMemory) throw;
     explain_no_memory(error, planned, job, device);
   }
   executor_->initialize(static_cast<uint64_t>(job.train.integer("seed")));
   stream_ = device.make_stream("");
+}
+
+void Session::select_length(int64_t length) {
+  if (lengths_.empty()) return;
+  const auto found = std::ranges::find(lengths_, length == 0 ? lengths_[0] : length);
+  FLEET_CHECK(found != lengths_.end(), "a batch of length " + std::to_string(length));
+  executor_->select(static_cast<int>(found - lengths_.begin()));
 }
 
 int64_t Session::merged_steps() const {
@@ -249,8 +307,19 @@ StepInfo Session::prepare(StepInfo info, double learning_rate) {
 }
 
 void Session::compare_plans(Store& store, std::chrono::milliseconds timeout) const {
-  compare_collective_sequences(executor_->plan().collective_sequences(options_.rank), options_.rank,
-                               options_.world, store, timeout);
+  const auto of_plan = [&](size_t i) {
+    return executor_->plan(static_cast<int>(i)).collective_sequences(options_.rank);
+  };
+  CollectiveSequences all = of_plan(0);
+  for (size_t i = 1; i < lengths_.size(); ++i) {
+    for (const auto& [name, sequence] : of_plan(i)) {
+      all[name].ranks = sequence.ranks;
+      for (const std::string& operation : sequence.operations) {
+        all[name].operations.push_back("length " + std::to_string(lengths_[i]) + ": " + operation);
+      }
+    }
+  }
+  compare_collective_sequences(all, options_.rank, options_.world, store, timeout);
 }
 
 void Session::open_links(Device& device) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "exec/communicator_set.h"
 #include "exec/executor.h"
@@ -27,9 +28,13 @@ struct ProgramOptions {
   int rank = 0;                            // the rank that runs the Program
   int world = 1;                           // ranks of the job
   int nodes = 1;                           // number of nodes
+  int servers = 0;                         // parameter servers of the job
   int64_t batch = 0;                       // samples per step and rank; 0: data.batch_size
   std::string backend = "cpu";             // decides the compute type of mixed precision
   std::vector<PassStep>* steps = nullptr;  // see PassContext
+  // Lengths of rows of tokens that batches have (data/lengths.h), ascending to that of the columns;
+  // empty: that one. For a Session.
+  std::vector<int64_t> lengths = {};
 };
 
 // The samples that a rank trains: part `part` of `parts`.
@@ -49,12 +54,16 @@ void build_network(const Job& job, const ProgramOptions& options);
 // The whole Program of a job: model, backward, strategy, optimizer.
 BuiltProgram build_program(const Job& job, const ProgramOptions& options);
 
-// Its Plan, which takes the Program. device: null to plan without it.
-Plan plan_built(BuiltProgram& built, const std::string& backend, Device* device);
+// Its Plan, which takes the Program. device: null to plan without it. first: the Plan of other
+// batches of the same job, whose parameters and states it shares.
+Plan plan_built(BuiltProgram& built, const std::string& backend, Device* device,
+                const Plan* first = nullptr);
 
-// The effect of execution_strategy.num_threads in a Plan for at most `asked` computing streams; ""
-// if that is one.
-std::string streams_note(const Plan& plan, int asked);
+// The Plans of a job for the other lengths of rows (ProgramOptions::lengths), the longest first;
+// they share the places of `longest` (share_places()). kUnsupported naming data.lengths if a
+// strategy makes different Programs for them.
+std::vector<Plan> plan_other_lengths(const Job& job, const ProgramOptions& options, Plan& longest,
+                                     Device* device);
 
 // Puts the stage of a pipeline before each rank that the text names: "rank 3" is "stage 1 (rank 3)"
 // of 2 stages. The text itself for a single stage.
@@ -68,6 +77,8 @@ class Session {
           Communicator* communicator);
 
   Executor& executor() { return *executor_; }
+  // Selects the executor's Plan for batches of this length (data::Batch::length). 0: the longest.
+  void select_length(int64_t length);
   // By GroupId of the Program; null for groups of one rank, and for groups without this rank.
   const std::vector<Communicator*>& communicators() const { return communicators_->all(); }
   const Training& training() const { return built_training_; }
@@ -101,6 +112,7 @@ class Session {
                                       const Job& job, Device& device);
 
   ProgramOptions options_;
+  std::vector<int64_t> lengths_;  // by the executor's Plan; empty: one length
   Communicator* communicator_;
   std::unique_ptr<CommunicatorSet> communicators_;
   Training built_training_;

@@ -33,14 +33,6 @@ static size_t bytes_available(const Device& device) {
   return available > 0 ? available : available_host_memory();
 }
 
-// Columns of tokens, with another length of a row.
-static std::vector<Column> with_length(std::vector<Column> columns, int64_t length, int64_t other) {
-  for (Column& column : columns) {
-    if (column.shape == Shape{length}) column.shape = {other};
-  }
-  return columns;
-}
-
 // The memory of the job with another batch. length: tokens of a row; 0: the job's. on: null to plan
 // without the device. Errors of build_program() and plan_program().
 size_t Session::bytes_with_batch(int64_t batch, int64_t length, const Job& job, Device& device,
@@ -48,7 +40,7 @@ size_t Session::bytes_with_batch(int64_t batch, int64_t length, const Job& job, 
   ProgramOptions options = options_;
   options.batch = batch;
   if (length > 0) {
-    options.columns = with_length(options.columns, job.data.integer("sequence_length"), length);
+    options.columns = at_length(options.columns, length);
   }
   BuiltProgram built = build_program(job, options);
   return bytes_taken(plan_built(built, options.backend, on), device);

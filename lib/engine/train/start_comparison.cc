@@ -19,19 +19,25 @@ bool is_of_machine(const std::string& path) {
                                                "checkpoint.weights",
                                                "comm.timeout",
                                                "data.async",
+                                               "data.cache_folder",
                                                "data.prefetch",
                                                "data.root",
+                                               "data.test.file",
                                                "data.test.folder",
                                                "data.test.images",
                                                "data.test.labels",
                                                "data.test.list",
                                                "data.test.shards",
                                                "data.threads",
+                                               "data.token_cache",
+                                               "data.tokenizer",
+                                               "data.train.file",
                                                "data.train.folder",
                                                "data.train.images",
                                                "data.train.labels",
                                                "data.train.list",
                                                "data.train.shards",
+                                               "data.vocabulary_file",
                                                "strategy.conv_workspace_size_limit",
                                                "strategy.cudnn_exhaustive_search",
                                                "strategy.file",
@@ -64,6 +70,7 @@ void add_split(const std::string& split, const data::Fingerprint* print,
   };
   add("samples", std::to_string(print ? print->samples : 0));
   if (!print) return;
+  if (print->tokenizer != 0) add("tokenizer (hash)", hex_of(print->tokenizer));
   add("classes", std::to_string(print->classes));
   add("labels (hash)", hex_of(print->labels));
   add("list of files (hash)", hex_of(print->files));

@@ -1,12 +1,16 @@
 #include "train/step_runner.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "comm/peer_wait_timer.h"
 #include "train/job_task.h"
+#include "train/merged_rows.h"
 #include "train/resume_checks.h"
 #include "train/start_comparison.h"
+#include "train/trainer_memory.h"
 
 namespace fleet {
 
@@ -22,12 +26,22 @@ static TrainingPosition start_position(const Job& job, JobData* data,
     position.card = data->card(job);
     position.validation = data->validation(job);
     position.data = data->order(job);
+    position.tokenizer = data->train().source().tokenizer();
   } else {
     const Shape image = image_of_columns(options.own.columns);
     position.card.classes = data::given_class_names(job.data, classes_of(job));
     for (int d = 0; d < image.rank(); ++d) position.card.image.push_back(image[d]);
   }
   return position;
+}
+
+// Sums of the gradients of rows are saved in the ranks' parts, which checkpoints have for those of
+// dense gradients.
+static void check_merging(const Program& program, int64_t merged_steps) {
+  if (merged_steps == 1 || served_tables(program).empty() || !rank_states(program).empty()) return;
+  throw Error(ErrorCode::kUnsupported,
+              "gradient_merge needs a model with other parameters than tables on servers",
+              "strategy.gradient_merge", "remove it, or leave a table out of the section tables");
 }
 
 StepRunner::StepRunner(const Job& job, JobData* data, Device& device,
@@ -37,8 +51,12 @@ StepRunner::StepRunner(const Job& job, JobData* data, Device& device,
                          .rank = options.rank,
                          .world = options.world,
                          .nodes = options.nodes,
+                         .servers = options.servers.count,
                          .backend = device.backend()};
-  if (data) session.columns = columns_of(data->train());
+  if (data) {
+    session.columns = columns_of(data->train());
+    session.lengths = data->train().lengths();
+  }
   session_ = std::make_unique<Session>(job, session, device, options.communicator);
   if (options.store && options.world > 1) {
     session_->compare_plans(*options.store, timeout_of(job));
@@ -50,15 +68,25 @@ StepRunner::StepRunner(const Job& job, JobData* data, Device& device,
   make_prefetcher();
   control_ =
       std::make_unique<RankCoordinator>(options.control ? options.control : options.communicator);
-  watch_.emplace(executor(), device, *control_, options.rank, on_nan_of(job));
+  if (trainers_run_apart(job, options.servers.count)) {
+    apart_ = std::make_unique<RankCoordinator>(nullptr);
+  }
+  watch_.emplace(executor(), device, step_control(), options.rank, on_nan_of(job));
   position_ = start_position(job, data, options);
   position_.merged_steps = session_->merged_steps();
+  if (options.servers.count > 0) {
+    if (!trainers_run_apart(job, options.servers.count)) {
+      check_merging(executor().program(), position_.merged_steps);
+    }
+    exchange_ = options.servers.connect(executor().program(), session.columns);
+  }
   if (data) {
     data->train().set_merged_steps(position_.merged_steps);
     epoch_batches_ = data->train().batches();
   }
+  update_samples_ = apart() ? job.data.integer("batch_size") : position_.global_batch;
   schedule_.emplace(job.schedule, data ? data->train().batches() : options.own.batches,
-                    job.train.integer("epochs"), position_.global_batch);
+                    job.train.integer("epochs"), update_samples_, job.train.integer("max_steps"));
 }
 
 // Feeds that evaluations lack come last, so that they can be left out.
@@ -84,7 +112,31 @@ void StepRunner::feed(const data::Batch& batch, const float& rate) {
 
 void StepRunner::begin() {
   sync_.emplace(executor(), position_.step);  // checkpoints are saved after a sync
-  session_->broadcast_all();
+  if (!exchange_) return session_->broadcast_all();
+  if (!resumed_.empty()) exchange_->resume_tables(resumed_);
+  exchange_->begin(executor(), position_.step);
+  if (position_.merged_steps > 1) exchange_->restore_merged_rows(std::exchange(merged_rows_, {}));
+}
+
+ParameterExchange::TakenPlace StepRunner::take_place(const TrainingPosition& remembered,
+                                                     uint64_t shares) {
+  FLEET_CHECK(exchange_, "a lost rank of collective training cannot be replaced");
+  schedule_->restore(remembered.schedule);
+  TrainingPosition at = remembered;
+  at.card = position_.card;
+  position_ = continued(std::move(at), position_);
+  const auto taken = exchange_->take_place(executor(), shares);
+  move_to(taken.steps, epoch_batches_, &position_);
+  sync_.emplace(executor(), position_.step);
+  return taken;
+}
+
+void StepRunner::feed_rows(const data::Batch& batch, bool evaluation) {
+  if (evaluated_rows_) return evaluated_rows_->feed(executor(), batch);
+  if (!exchange_) return;
+  const PeerWaitTimer waiting;
+  exchange_->feed_rows(
+      executor(), [&](const std::string& name) { return batch.column(name); }, evaluation);
 }
 
 // The pipeline computes the class weights of an update for batches that follow each other. A
@@ -109,12 +161,19 @@ void StepRunner::train(const data::Batch& batch, bool fetch, double learning_rat
   FLEET_CHECK(sync_, "a step before begin()");
   check_order(batch);
   const float rate = static_cast<float>(learning_rate);
+  session_->select_length(batch.length);
   feed(batch, rate);
+  feed_rows(batch, /*evaluation=*/false);
   const StepInfo prepared = session_->prepare({.step = position_.step, .fetch = fetch}, rate);
+  if (std::exchange(synchronized_, false) && exchange_) exchange_->resume(executor());
   watch_->step_begins(prepared);
   traffic_->step_begins();
   executor().run(prepared);
   traffic_->step_done();
+  if (exchange_) {
+    const bool updates = (position_.step + 1) % position_.merged_steps == 0;
+    updates ? update_on_servers(rate) : exchange_->merge_rows(executor());
+  }
   prefetcher_->release();
   executor().check_communicators();
   position_.step += 1;
@@ -122,9 +181,19 @@ void StepRunner::train(const data::Batch& batch, bool fetch, double learning_rat
   position_.batch = batch.index + 1;
 }
 
+void StepRunner::update_on_servers(double rate) {
+  {
+    const PeerWaitTimer waiting;
+    exchange_->update(executor(), position_.step, rate);
+  }
+  sync_->run(position_.step + 1);
+}
+
 MetricSums StepRunner::evaluate(const data::Batch& batch) {
   const float no_rate = 0;
+  session_->select_length(batch.length);
   feed(batch, no_rate);
+  feed_rows(batch, /*evaluation=*/true);
   executor().run({.step = position_.step, .evaluate = true, .fetch = true});
   prefetcher_->release();
   return session_->read_metrics(true);
@@ -137,13 +206,47 @@ std::string StepRunner::observe(const MetricSums& evaluated) {
   return line;
 }
 
-void StepRunner::sync_ranks() {
+int StepRunner::meet(int stop) {
+  const PeerWaitTimer waiting;
+  if (exchange_) {
+    exchange_->settle(executor());
+    exchange_->meet();
+  }
+  const auto own = static_cast<double>(stop);
+  for (const auto& rank : control_->by_rank({&own, 1})) {
+    if (stop == 0) stop = static_cast<int>(rank[0]);
+  }
+  return stop;
+}
+
+void StepRunner::finish() {
+  if (exchange_) exchange_->finish();
+}
+
+void StepRunner::sync_ranks(SyncFor what) {
   FLEET_CHECK(sync_, "an evaluation or a checkpoint before begin()");
+  if (exchange_) {
+    const bool saves = what == SyncFor::kCheckpoint;
+    if (saves && apart() && rank_ != 0) return;
+    if (apart()) exchange_->settle(executor());
+    synchronized_ = true;
+    return exchange_->synchronize(executor(), saves);
+  }
   sync_->run(position_.step);
   session_->broadcast_statistics();
 }
 
-std::string StepRunner::resume(const TrainingPosition& saved) {
+MoreFiles StepRunner::table_files() {
+  if (!exchange_ || served_tables(executor().program()).empty()) return {};
+  return {.cut = [this] { exchange_->cut_tables(); },
+          .part = [this](TensorFile* part) { add_merged_rows(exchange_->merged_rows(), part); },
+          .write = [this](const std::string& folder) { return exchange_->save_tables(folder); }};
+}
+
+std::string StepRunner::resume(const TrainingPosition& saved, const std::string& folder,
+                               std::vector<MergedRows> merged_rows) {
+  resumed_ = folder;
+  merged_rows_ = std::move(merged_rows);
   schedule_->restore(saved.schedule);
   const std::string changed = changed_data(saved, position_);
   position_ = continued(saved, position_);

@@ -3,8 +3,10 @@
 // (train/trainer.h) and programs with their own loop (api/executor.h) both use it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "data/pipeline.h"
@@ -15,6 +17,8 @@
 #include "train/job_data.h"
 #include "train/rank_coordinator.h"
 #include "train/rank_state.h"
+#include "train/saved_row_feed.h"
+#include "train/served_job.h"
 #include "train/session.h"
 #include "train/step_traffic.h"
 
@@ -33,9 +37,11 @@ struct StepRunnerOptions {
   Communicator* control = nullptr;       // for host memory; null if `communicator` uses host memory
   Store* store = nullptr;                // null in a job of one rank
   OwnBatches own = {};                   // used without JobData
+  Servers servers = {};
 };
 
-// For use by the thread that created it. All ranks make the same calls in the same order.
+// For use by the thread that created it. All ranks make the same calls in the same order, but if
+// trainers run apart(), only those of sync_ranks(kEvaluation) and evaluate().
 class StepRunner {
  public:
   // Builds the session for the images of these data and compares its Plan with the other ranks'.
@@ -46,13 +52,24 @@ class StepRunner {
   Session& session() { return *session_; }
   Executor& executor() { return session_->executor(); }
   RankCoordinator& control() { return *control_; }
+  // Whether trainers of parameter servers do not wait for each other in a step (async, geo).
+  bool apart() const { return apart_ != nullptr; }
+  // For what happens in steps: control(), or this rank's own if trainers run apart.
+  RankCoordinator& step_control() { return apart_ ? *apart_ : *control_; }
+  // Samples of one update of the parameters.
+  int64_t update_samples() const { return update_samples_; }
   StepTraffic& traffic() { return *traffic_; }  // in training steps
+  // What this rank measured of its parameter servers since the previous call.
+  void add_exchange(EventLine* line) {
+    if (exchange_) exchange_->add_to(line);
+  }
   FiniteCheck& finite_check() { return *watch_; }
   Schedule& schedule() { return *schedule_; }
   // train() advances it within an epoch; the caller ends epochs.
   TrainingPosition& position() { return position_; }
 
-  // Call when parameters and states have their initial values: broadcasts rank 0's.
+  // Call when parameters and states have their initial values: broadcasts rank 0's, or gives them
+  // to the parameter servers.
   void begin();
   // Issues a training step. Returns when the batch's memory may be reused; the step may still be
   // running. Rethrows errors of a communicator so far.
@@ -64,15 +81,39 @@ class StepRunner {
   // Shows the schedule an evaluation over all ranks. Returns a line for the log if the rate
   // changes, else "".
   std::string observe(const MetricSums& evaluated);
-  // Brings ranks that have drifted apart together, before an evaluation or a checkpoint.
-  void sync_ranks();
+  // Instead of begin(), on a trainer that takes the place of a lost one: receives the servers'
+  // values, and continues after the last step that they know. remembered, shares: the lost one's
+  // (train/trainer_memory.h).
+  ParameterExchange::TakenPlace take_place(const TrainingPosition& remembered, uint64_t shares);
+  uint64_t shares() const { return exchange_ ? exchange_->shares() : 0; }
+  // Brings ranks that have drifted apart together, before an evaluation or a checkpoint. For a
+  // checkpoint, rank 0 receives the optimizer's states from parameter servers. Trainers that run
+  // apart do nothing for a checkpoint, except rank 0.
+  enum class SyncFor { kEvaluation, kCheckpoint };
+  void sync_ranks(SyncFor what);
+  // Trainers that run apart come together here, before evaluations and at the end; the servers then
+  // have all updates, and no trainer's step waits for this one. stop: the signal that stops this
+  // rank, or 0. Returns the first rank's signal that is not 0.
+  int meet(int stop);
+  // Training has ended as planned: parameter servers no longer wait for this rank.
+  void finish();
   // Goes on from the position of a checkpoint whose values were loaded. Returns changed_data().
-  std::string resume(const TrainingPosition& saved);
+  // merged_rows: this rank's (LoadOptions).
+  std::string resume(const TrainingPosition& saved, const std::string& folder = {},
+                     std::vector<MergedRows> merged_rows = {});
+  // ParameterExchange::shrink_tables(), if there are servers.
+  bool shrink_tables(int64_t age) { return exchange_ && exchange_->shrink_tables(age); }
+  // The rows that evaluate() reads, without parameter servers.
+  void set_rows(std::unique_ptr<EvaluatedRows> rows) { evaluated_rows_ = std::move(rows); }
+  // For the checkpoints of tables on parameter servers; without them, nulls.
+  MoreFiles table_files();
 
  private:
   void make_prefetcher();
   void check_order(const data::Batch& batch);
   void feed(const data::Batch& batch, const float& rate);
+  void feed_rows(const data::Batch& batch, bool evaluation);
+  void update_on_servers(double rate);
 
   std::unique_ptr<Session> session_;
   Device& device_;
@@ -84,8 +125,15 @@ class StepRunner {
   std::vector<TrainingFeed> fed_;              // in the prefetcher's order
   std::vector<DevicePrefetcher::Feed> feeds_;  // the current step's
   std::unique_ptr<RankCoordinator> control_;
+  std::unique_ptr<RankCoordinator> apart_;  // has only this rank; null: steps are common
+  int64_t update_samples_ = 0;
   std::optional<FiniteCheck> watch_;
-  std::optional<RankSync> sync_;  // set by begin()
+  std::optional<RankSync> sync_;                 // set by begin()
+  std::unique_ptr<ParameterExchange> exchange_;  // null without parameter servers
+  std::unique_ptr<EvaluatedRows> evaluated_rows_;
+  std::string resumed_;                  // the folder of the checkpoint; "": none
+  std::vector<MergedRows> merged_rows_;  // that checkpoint's
+  bool synchronized_ = false;            // since the last step
   std::optional<Schedule> schedule_;
   TrainingPosition position_;
 };

@@ -1,6 +1,7 @@
 // The speed of a training on tokens.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -26,7 +27,11 @@ class TokenSpeedMeter {
  public:
   // The runner's Plan and device decide the MFU.
   TokenSpeedMeter(StepRunner& runner, const Device& device);
-  void step_done(double tokens) { tokens_.add(tokens); }  // tokens of this rank
+  // After the runner's step: the tokens of this rank in it.
+  void step_done(double tokens) {
+    tokens_.add(tokens);
+    operations_.add(operations_of_plan());
+  }
   double total() const { return tokens_.total(); }
   // Collective. meter: has the times of the same steps; steps_left: until training ends.
   TokenSpeed measure(const StepMeter& meter, int64_t steps_left);
@@ -34,7 +39,10 @@ class TokenSpeedMeter {
  private:
   StepRunner& runner_;
   MovingAverage tokens_;
-  double operations_ = 0;       // in a step: forward pass, and twice as many for the backward pass
+  double operations_of_plan();
+  // In a step: forward pass, and twice as many for the backward pass.
+  std::map<int, double> by_plan_;
+  MovingAverage operations_;
   std::optional<double> peak_;  // operations a second
 };
 

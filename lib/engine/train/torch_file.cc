@@ -238,9 +238,17 @@ static TensorFile read_single_file(const std::string& path) {
   return is_torch_file(path) ? read_torch_file(path) : read_safetensors(path);
 }
 
-TensorFile read_weights(const std::string& path) {
-  if (begins_like_json(start_of(path))) return read_weights_index(path, read_single_file);
-  return read_single_file(path);
+static TensorFile open_single_file(const std::string& path) {
+  return is_torch_file(path) ? read_torch_file(path) : open_safetensors(path);
 }
+
+static TensorFile weights_of(const std::string& path,
+                             const std::function<TensorFile(const std::string&)>& read) {
+  return begins_like_json(start_of(path)) ? read_weights_index(path, read) : read(path);
+}
+
+TensorFile read_weights(const std::string& path) { return weights_of(path, read_single_file); }
+
+TensorFile open_weights(const std::string& path) { return weights_of(path, open_single_file); }
 
 }  // namespace fleet

@@ -20,5 +20,7 @@ TensorFile read_torch_file(const std::string& path);
 // Reads a file of weights: one of these, a safetensors file (read_safetensors()), or the index of
 // several of them (read_weights_index()).
 TensorFile read_weights(const std::string& path);
+// The same, but values of safetensors files are read when they are needed (open_safetensors()).
+TensorFile open_weights(const std::string& path);
 
 }  // namespace fleet

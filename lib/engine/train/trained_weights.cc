@@ -6,6 +6,7 @@
 #include "base/file_status.h"
 #include "base/log.h"
 #include "data/pipeline.h"
+#include "models/text/language_models.h"
 #include "optim/ema.h"
 #include "train/foreign_weights.h"
 #include "train/initial_weights.h"
@@ -44,12 +45,14 @@ std::optional<Named> named_weights(const Job& job) {
 }
 
 TrainedWeights weights_in(const Job& job, const std::string& path) {
+  HeadWeights heads;
   TrainedWeights weights{.source = path,
                          .paths = {path},
                          .what = "the weights of " + path,
-                         .file = read_job_weights(job, path),
+                         .file = read_job_weights(job, path, &heads),
                          .card = {},
                          .position = {}};
+  weights.lines = std::move(heads.lines);
   weights.card = read_card(weights.file.metadata);
   return weights;
 }
@@ -176,18 +179,29 @@ TrainedWeights trained_weights(const Job& job, const std::string& key) {
               "set " + key + " to a checkpoint's folder or a file of weights");
 }
 
+// Those in the config.json of an encoder.
+static std::vector<std::string> names_in_folder(const Job& job) {
+  const auto source = language_source(job.model_name, job.model);
+  if (!source || source->folder.empty()) return {};
+  const LanguageModel model = language_model_of(*source);
+  return model.encoder ? model.encoder->class_names : std::vector<std::string>();
+}
+
 std::vector<std::string> class_names(const Job& job, const TrainedWeights& weights) {
   const std::vector<std::string> own = data::given_class_names(job.data, classes_of(job));
   check_same_classes(weights.card.classes, own, weights.paths[0],
                      "remove data.class_names, or use the names it was trained with");
-  return own.empty() ? weights.card.classes : own;
+  if (!own.empty()) return own;
+  return weights.card.classes.empty() ? names_in_folder(job) : weights.card.classes;
 }
 
 std::vector<std::string> load_trained_weights(const Job& job, TrainedWeights* weights,
                                               Executor& executor) {
   const WeightsOptions options{.skip = job.checkpoint.texts("weights_skip"), .complete = true};
-  std::vector<std::string> lines =
-      load_weights(std::move(weights->file), weights->paths[0], options, executor);
+  std::vector<std::string> lines = weights->lines;
+  for (auto& line : load_weights(std::move(weights->file), weights->paths[0], options, executor)) {
+    lines.push_back(std::move(line));
+  }
   for (std::string& line : lines) line = weights->paths[0] + ": " + line;
   return lines;
 }

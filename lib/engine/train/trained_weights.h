@@ -20,6 +20,7 @@ struct TrainedWeights {
   ModelCard card;
   std::optional<TrainingPosition> position;  // the checkpoint's; nullopt: unknown
   std::string warning = {};                  // missing_normalization() for a file; "": none
+  std::vector<std::string> lines = {};       // about content that the job does not use
 };
 
 // The weights that count outside training. The first of these that exists:
@@ -42,8 +43,8 @@ TrainedWeights trained_weights(const Job& job, const std::string& key);
 TrainedWeights read_trained_weights(const Job& job, const std::string& source,
                                     const std::string& key);
 
-// The names of the classes: data.class_names, or else those that the weights' file states. kUsage
-// if both exist and differ.
+// The names of the classes: data.class_names, or else those that the weights' file states, or else
+// those in the config.json of the model's folder. kUsage if both of the former exist and differ.
 std::vector<std::string> class_names(const Job& job, const TrainedWeights& weights);
 
 // Writes them to the executor of the job's network and drops them. kUsage naming a parameter that

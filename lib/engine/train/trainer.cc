@@ -1,10 +1,14 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/log.h"
+#include "train/lost_steps.h"
+#include "train/resume_checks.h"
 #include "train/saved_batches.h"
 #include "train/start_comparison.h"
 #include "train/training_start.h"
@@ -14,6 +18,16 @@ namespace fleet {
 namespace {
 
 using Patience = TrainingCheckpoints::Patience;
+
+// Servers whose trainers run apart do not come to the same values again.
+void log_lost_updates(const std::string& folder, const TrainingPosition& at) {
+  const int64_t lost = recorded_steps_after(folder, at.step);
+  if (lost == 0) return;
+  spdlog::warn(
+      "the servers' updates after step {} are lost, of about {} samples; trainer 0 had come to "
+      "step {}. These steps are trained again",
+      at.step, lost * at.global_batch, at.step + lost);
+}
 
 }  // namespace
 
@@ -29,7 +43,8 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
                                                            .nodes = options.nodes,
                                                            .communicator = options.communicator,
                                                            .control = options.control,
-                                                           .store = options.store.get()});
+                                                           .store = options.store.get(),
+                                                           .servers = options.servers});
   const bool has_test_data = data_->test() != nullptr;
   tracker_ = make_evaluation_tracker(
       job_, {.has_data = has_test_data,
@@ -39,8 +54,11 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   evaluations_.emplace(job_, has_test_data, data_->train().batches());
   saves_.restore_best(tracker_->record().kept);
   if (is_leader()) log_unused_options();
-  const bool continues = load_start();
-  if (options.world > 1 && intervals_.compare_steps > 0) {
+  if (options.exchange) {
+    memories_ = std::make_unique<TrainerMemories>(*options.store, *options.exchange, options.rank);
+  }
+  const bool continues = options.replacement > 0 ? take_place() : load_start();
+  if (options.world > 1 && intervals_.compare_steps > 0 && !runner_->apart()) {
     divergence_ =
         std::make_unique<DivergenceCheck>(runner_->executor(), device_, runner_->control(), own);
   }
@@ -48,11 +66,16 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
       job_, device_, *runner_, data_->train(),
       TrainingReport::Options{
           .rank = own, .terminal_width = is_leader() ? options.terminal_width : 0, .begun = begun});
+  report_->launcher().set_replaceable(options.replacement > 0);
   checkpoints_ = std::make_unique<TrainingCheckpoints>(
       output_ + "/checkpoints",
       TrainingCheckpoints::Parts{*runner_, saves_, *tracker_, *report_, divergence_.get()}, own,
       options.control ? options.control : options.communicator);
-  runner_->begin();
+  if (options.replacement == 0) {
+    runner_->begin();
+    remember();
+    report_->launcher().set_replaceable(memories_ != nullptr);
+  }
   if (!is_leader()) return;
   if (evaluates_only_) {
     report_->open_results(output_, evaluated_weights_.source);
@@ -69,12 +92,97 @@ bool Trainer::load_start() {
     evaluated_weights_ = load_evaluated_weights(job_, *runner_, own, options_.store.get());
     output_ = job_.train.text("output");
     if (output_.empty()) output_ = evaluated_weights_.run;
+    load_rows();
     return false;
   }
   TrainingStart start(job_, output_, data_->train().batches(), {*runner_, saves_, *tracker_}, own);
   start.load(options_.restarted && is_of_run(output_, options_.run));
+  if (is_leader() && start.continues() && runner_->apart()) {
+    log_lost_updates(output_, runner_->position());
+  }
+  if (is_leader() && start.resumed()) {
+    const std::string end = reached_end(runner_->position(), intervals_, data_->train().batches());
+    if (!end.empty()) {
+      spdlog::info("{}", end);
+    } else if (tracker_->should_stop()) {
+      spdlog::info(
+          "the job has already reached its end by train.early_stopping ({}): raise "
+          "train.early_stopping.patience to train further",
+          tracker_->why_it_stops());
+    }
+  }
   if (is_leader()) mark_as_of_run(output_, options_.run);
   return start.continues();
+}
+
+// Reads the rows of tables that parameter servers hold in training.
+void Trainer::load_rows() {
+  const Program& program = runner_->executor().program();
+  if (served_tables(program).empty() || !data_->test()) return;
+  std::unique_ptr<EvaluatedRows> rows;
+  runner_->control().all_succeed("read the tables", [&] {
+    rows = std::make_unique<EvaluatedRows>(job_, program, evaluated_weights_.source,
+                                           options_.open_rows, *data_->test(), options_.stop);
+    return 0.0;
+  });
+  for (const std::string& line : rows->missing_lines()) {
+    if (is_leader()) spdlog::info("{}{}", line, options_.world > 1 ? " (rank 0's part)" : "");
+  }
+  runner_->set_rows(std::move(rows));
+}
+
+// In the place of a lost trainer: continues after the last step that the servers know.
+bool Trainer::take_place() {
+  FLEET_CHECK(memories_, "a rank that cannot be replaced");
+  const TrainerMemory memory = memories_->load();
+  const ParameterExchange::TakenPlace taken = runner_->take_place(memory.position, memory.shares);
+  const TrainingPosition& at = runner_->position();
+  evaluated_step_ = memory.evaluated;
+  unfinished_step_ = at.step > memory.position.step;
+  if (tracker_->wanted()) tracker_->restore(at.evaluations);
+  saves_.restore_best(tracker_->record().kept);
+  if (const auto newest = latest_checkpoint(output_ + "/checkpoints"); newest && is_leader()) {
+    saves_.restore(step_of_checkpoint(*newest));
+  }
+  const int64_t batch = job_.data.integer("batch_size");
+  const auto samples = [&](int64_t steps) {
+    return counted(steps, "step") + " (" + counted(steps * batch, "sample") + ")";
+  };
+  spdlog::warn(
+      "takes the place of trainer {}, which was lost: continues from step {}, epoch {}, "
+      "batch {}",
+      options_.rank, at.step, at.epoch, at.batch);
+  const int64_t again = std::max<int64_t>(options_.replaced_step - at.step, 0);
+  spdlog::warn(
+      "gradients that no server has received: {}, which are trained again{}", samples(again),
+      taken.missing > 0 ? "; gradients that some servers lack, lost: " + samples(taken.missing)
+                        : "");
+  return true;
+}
+
+// For a process that takes this rank's place.
+void Trainer::remember() {
+  if (!memories_ || met_at_end_) return;  // that process makes the last meeting again
+  memories_->save(
+      {.position = runner_->position(), .evaluated = evaluated_step_, .shares = runner_->shares()});
+}
+
+// The servers have the last step of the lost trainer, but its checkpoint may have been lost on the
+// way, and it may not have met the others after it.
+void Trainer::finish_step_of_lost() {
+  if (options_.replacement == 0) return;
+  TrainingPosition& at = runner_->position();
+  const bool unsaved = at.step > std::max<int64_t>(saves_.saved_step(), 0);
+  const bool ended = at.batch == 0 && saves_.due_after_epoch(at.epoch);
+  if (unsaved && (saves_.due_after_step(at.step) || ended)) checkpoints_->save();
+  if (!std::exchange(unfinished_step_, false)) return;
+  if (evaluations_->due_after_step(at)) evaluate(at.epoch);
+  if (at.batch < data_->train().batches()) return;
+  const int64_t epoch = at.epoch;
+  at.epoch += 1;
+  at.batch = 0;
+  if (saves_.due_after_epoch(at.epoch)) checkpoints_->save();
+  if (evaluations_->due_after_epoch(at.epoch)) evaluate(epoch);
 }
 
 // Checks that the output folder is writable before training starts.
@@ -100,8 +208,12 @@ void Trainer::open_folder() {
 // Reports all options that have no effect, and learning rates that are not the job file's.
 void Trainer::log_unused_options() {
   if (const double scale = runner_->schedule().scale(); scale != 1) {
-    spdlog::info("learning rates x {:g}: the global batch is {}, they are meant for {}", scale,
-                 runner_->position().global_batch, job_.schedule.integer("reference_batch"));
+    spdlog::info("learning rates x {:g}: an update takes {} samples, they are meant for {}", scale,
+                 runner_->update_samples(), job_.schedule.integer("reference_batch"));
+  }
+  if (const int64_t end = runner_->schedule().shortened_end(); end > 0) {
+    spdlog::info("learning_rate: {} ends at step {} (train.max_steps), before train.epochs",
+                 job_.schedule.text("name"), end);
   }
   const JobFacts facts{.world = options_.world,
                        .evaluates = data_->test() != nullptr,
@@ -116,7 +228,12 @@ void Trainer::log_unused_options() {
 TrainResult Trainer::run() {
   try {
     return train();
+  } catch (const NotFiniteError&) {
+    report_->launcher().set_replaceable(false);  // another process would come to the same
+    throw;
   } catch (const Error& error) {
+    const bool of_itself = error.code() == ErrorCode::kIo || error.code() == ErrorCode::kInternal;
+    if (!of_itself) report_->launcher().set_replaceable(false);
     if (error.code() != ErrorCode::kPeerLost && error.code() != ErrorCode::kTimeout) throw;
     const int stages = session().stages();  // with_stages() finds "rank N" in the texts
     throw Error(error.code(), with_stages(error.failure(), stages),
@@ -142,6 +259,7 @@ TrainResult Trainer::train() {
   result_.stopped_early = tracker_->should_stop();
   report_->summarize(result_, *tracker_, output_ + "/checkpoints");
   checkpoints_->check_last();
+  end_service();
   return result_;
 }
 
@@ -158,6 +276,7 @@ void Trainer::train_epochs() {
           seen(tracker_->wanted(), tracker_->record().observed_step))) {
     evaluate(*epoch);
   }
+  finish_step_of_lost();
   const auto finished = [&] {
     return result_.stopped_by != 0 || ends_ || tracker_->should_stop() ||
            intervals_.ends_after(at.step);
@@ -172,6 +291,8 @@ void Trainer::train_epochs() {
   runner_->executor().synchronize();
   act_on(runner_->finite_check().poll());
   if (ends_) end_for_failure();
+  if (runner_->apart() && !met_stop_) meet();
+  met_at_end_ = true;
   checkpoints_->finish(Patience::kUnlimited);
   if (saves_.due_at_end()) checkpoints_->save(true);
   if (result_.stopped_by == 0 && evaluations_->due_at_end()) {
@@ -195,7 +316,7 @@ void Trainer::train_epoch() {
       at.batch = 0;
     }
     totals_.step_begins();
-    if (!agree_on_step(batch != nullptr) || !batch) break;
+    if (!agree_on_step(batch != nullptr, runner_->step_control()) || !batch) break;
     save_if_asked();
     try {
       train_step(*batch);
@@ -207,19 +328,34 @@ void Trainer::train_epoch() {
   report_->clear_bar();
 }
 
-bool Trainer::agree_on_step(bool works) {
+// False: a signal has stopped one of the trainers, so all of them end. If a trainer is lost and
+// nothing takes its place, the first one saves all the same.
+bool Trainer::meet() {
+  if (options_.stop && result_.stopped_by == 0) result_.stopped_by = options_.stop->load();
+  try {
+    result_.stopped_by = runner_->meet(result_.stopped_by);
+  } catch (const Error&) {
+    if (saves_.due_at_end()) checkpoints_->save(true);
+    throw;
+  }
+  met_stop_ = result_.stopped_by != 0;
+  return !met_stop_;
+}
+
+bool Trainer::agree_on_step(bool works, RankCoordinator& control) {
   RankCoordinator::Request own{.stop = options_.stop ? options_.stop->load() : 0,
                                .end = failure_ != nullptr,
                                .trace = trace_ && trace_->announce()};
   const int signals = options_.saves ? options_.saves->load() : 0;
   own.save = checkpoint_requests_.is_new(signals, monotonic_seconds());
   const RankCoordinator::Request all =
-      runner_->control().agree_on_step({.step = runner_->position().step, .works = works}, own);
+      control.agree_on_step({.step = runner_->position().step, .works = works}, own);
   runner_->executor().pause_recording(all.trace);  // at the same step on all ranks
   save_asked_ |= checkpoint_requests_.agree(all.save, monotonic_seconds());
   if (result_.stopped_by == 0) result_.stopped_by = all.stop;
   ends_ = all.end;
-  return all.stop == 0 && !ends_;
+  const bool others_stop = met_stop_ && result_.stopped_by != 0;
+  return all.stop == 0 && !ends_ && !others_stop;
 }
 
 // Null at the end of the epoch. A rank without a batch takes part in one more step, because others
@@ -310,35 +446,70 @@ void Trainer::save_if_asked() {
 // Ends training after a failure of the data; saves first, so that a later start can continue. If
 // nothing was trained, saves nothing: a prediction would take these weights for the newest.
 void Trainer::end_for_failure() {
+  RankCoordinator& control = runner_->step_control();
   auto trained = static_cast<double>(trained_samples_);
-  runner_->control().sum({&trained, 1});
+  control.sum({&trained, 1});
   if (trained > 0 && saves_.saves()) checkpoints_->save(true);
   checkpoints_->finish(Patience::kUnlimited);
   const double failed = failure_ ? 1 : 0;
-  const auto failures = runner_->control().by_rank({&failed, 1});
+  const auto failures = control.by_rank({&failed, 1});
+  if (runner_->apart()) end_service();  // the servers still serve the other trainers
   if (failure_) std::rethrow_exception(failure_);
   const auto first =
       std::find_if(failures.begin(), failures.end(), [](const auto& rank) { return rank[0] != 0; });
+  const bool known = first != failures.end();
   throw Error(ErrorCode::kPeerLost, "cannot continue",
-              "rank " + std::to_string(first - failures.begin()), "see the message of that rank");
+              known ? "rank " + std::to_string(first - failures.begin()) : "another trainer",
+              "see the message of that rank");
 }
 
 void Trainer::evaluate(int64_t epoch) {
-  if (!data_->test() || evaluated_step_ == runner_->position().step) return;
+  if (!data_->test() || evaluated_step_ >= runner_->position().step) return;
+  if (runner_->apart() && (met_stop_ || !meet())) return;
   std::optional<TimeAccumulator::Scope> piece(std::in_place, report_->times().evaluating);
   const double begun = monotonic_seconds();
   data_->test()->start_epoch(0);
+  const bool apart = runner_->apart();
+  bool interrupted = false;  // on this rank; those that run apart learn it at the end
+  const auto next = [&]() -> const data::Batch* {
+    interrupted |= apart && options_.stop && options_.stop->load() != 0;
+    if (interrupted) return nullptr;
+    const data::Batch* batch = next_batch(*data_->test());
+    interrupted |= apart && failure_;
+    return interrupted ? nullptr : batch;
+  };
   const auto evaluation = fleet::evaluate(
-      *runner_, {.next_batch = [this] { return next_batch(*data_->test()); },
-                 .agree_on_step = [this](bool works) { return agree_on_step(works); },
+      *runner_, {.next_batch = next,
+                 .source = &data_->test()->source(),
+                 .agree_on_step =
+                     [&](bool works) { return apart || agree_on_step(works, runner_->control()); },
                  .batch_done = [this] { report_->launcher().tick(); }});
-  if (!evaluation) return;
+  if (!evaluation || (apart && gave_up(interrupted))) return void(met_stop_ = true);
   result_.evaluation = evaluation->sums;
   evaluated_step_ = runner_->position().step;
   const bool best = !evaluates_only_ && follow(evaluation->sums);
   report_->evaluated(*evaluation, epoch, monotonic_seconds() - begun);
+  remember();
   piece.reset();
   if (best) checkpoints_->save();  // only if this step is not saved yet
+}
+
+// Whether a trainer has interrupted an evaluation of trainers that run apart.
+bool Trainer::gave_up(bool own) {
+  const double stop = own && options_.stop ? options_.stop->load() : 0;
+  const std::array values = {own ? 1.0 : 0.0, stop};
+  bool any = false;
+  for (const auto& rank : runner_->control().by_rank(values)) {
+    any |= rank[0] != 0;
+    if (result_.stopped_by == 0) result_.stopped_by = static_cast<int>(rank[1]);
+  }
+  return any;
+}
+
+// After this, no process can take this rank's place: the servers no longer wait for it.
+void Trainer::end_service() {
+  report_->launcher().set_replaceable(false);
+  runner_->finish();
 }
 
 // Passes an evaluation to the schedule, the best checkpoint and early stopping. Returns whether it

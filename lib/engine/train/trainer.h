@@ -11,6 +11,7 @@
 #include "train/evaluation_policy.h"
 #include "train/run_folder.h"
 #include "train/step_trace.h"
+#include "train/trainer_memory.h"
 #include "train/training_checkpoints.h"
 #include "train/training_report.h"
 
@@ -22,6 +23,13 @@ struct TrainerOptions {
   Communicator* communicator = nullptr;  // for device memory; null in a job of one rank
   Communicator* control = nullptr;       // for host memory; null if `communicator` uses host memory
   std::shared_ptr<Store> store;          // null in a job of one rank
+  Servers servers = {};
+  OpenSavedRows open_rows = {};  // for an evaluation without training of a job with tables
+  std::shared_ptr<StoreExchange> exchange = nullptr;  // if trainers run apart (api/world.h)
+  // This rank takes the place of a lost one: for the how manieth time, and the steps that it had
+  // done. 0: it does not.
+  int replacement = 0;
+  int64_t replaced_step = 0;
   // A signal (not 0): stop after the next step, as agreed by all ranks.
   const std::atomic<int>* stop = nullptr;
   const std::atomic<int>* saves = nullptr;  // number of signals that asked for a checkpoint
@@ -52,6 +60,10 @@ class Trainer {
  private:
   void open_folder();
   bool load_start();
+  void load_rows();
+  bool take_place();
+  void remember();
+  void finish_step_of_lost();
   void log_unused_options();
   TrainResult train();
   void train_epochs();
@@ -61,12 +73,15 @@ class Trainer {
   void act_on(const std::optional<BadUpdates>& bad);
   // False: all ranks stop. Answers with the requests of the previous call, so that no rank waits
   // and all act in the same step.
-  bool agree_on_step(bool works);
+  bool agree_on_step(bool works, RankCoordinator& control);
+  bool meet();
   const data::Batch* next_batch(data::InputPipeline& from);
   int64_t steps_to_train();
   [[noreturn]] void end_for_failure();
   void save_if_asked();
   void evaluate(int64_t epoch);
+  bool gave_up(bool own);
+  void end_service();
   bool follow(const MetricSums& evaluated);
   bool is_leader() const { return options_.rank == 0; }
 
@@ -88,9 +103,13 @@ class Trainer {
   std::unique_ptr<TrainingCheckpoints> checkpoints_;
   std::unique_ptr<StepTrace> trace_;
   StepTotalsMeter totals_;
+  std::unique_ptr<TrainerMemories> memories_;  // null: no process can take this rank's place
+  bool unfinished_step_ = false;               // the lost rank may have missed its evaluation
   int64_t evaluated_step_ = -1;
   int64_t trained_samples_ = 0;             // by this rank since the start, without padding
   std::exception_ptr failure_;              // from this rank's data
+  bool met_stop_ = false;                   // trainers that run apart have agreed to stop
+  bool met_at_end_ = false;                 // they have met after the last step
   bool ends_ = false;                       // on all ranks: some rank cannot continue
   CheckpointRequests checkpoint_requests_;  // by signals
   bool save_asked_ = false;                 // requested, not done yet

@@ -34,8 +34,8 @@ TrainingCheckpoints::TrainingCheckpoints(std::string root, const Parts& parts, J
     of_saver =
         std::make_unique<RankCoordinator>(communicator, RankCoordinator::Actions::kUnlimited);
   }
-  saver_ =
-      std::make_unique<CheckpointSaver>(root_, parts.runner.executor(), own, std::move(of_saver));
+  saver_ = std::make_unique<CheckpointSaver>(root_, parts.runner.executor(), own,
+                                             std::move(of_saver), parts.runner.table_files());
 }
 
 std::string TrainingCheckpoints::newest() {
@@ -72,7 +72,7 @@ void TrainingCheckpoints::save(bool at_end) {
   const BestValue best = tracker.record().kept;
   if (policy.is_saved(position.step, best)) return;
   report.clear_bar();
-  runner.sync_ranks();
+  runner.sync_ranks(StepRunner::SyncFor::kCheckpoint);
   if (divergence)
     divergence->compare(position.step);  // never replace a good checkpoint by a bad one
   unsaved_ = runner.finite_check().bad_state();
@@ -129,7 +129,7 @@ bool TrainingCheckpoints::finish(Patience patience) {
                    policy.saved_step(), format_duration(now - begun), root_);
     }
     state = {failure_.empty() ? 0.0 : 1.0, done ? 0.0 : 1.0, now >= end ? 1.0 : 0.0};
-    parts_.runner.control().sum(state);
+    parts_.runner.step_control().sum(state);
   } while (state[1] > 0 && state[2] == 0);
   if (state[1] > 0) {
     policy.hang();

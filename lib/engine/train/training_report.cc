@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/error.h"
 #include "base/home_folder.h"
 #include "base/log.h"
@@ -13,6 +14,7 @@
 #include "base/process_memory.h"
 #include "base/text.h"
 #include "comm/peer_wait_timer.h"
+#include "store/env.h"
 
 namespace fleet {
 namespace {
@@ -61,6 +63,17 @@ TrainingReport::TrainingReport(const Job& job, Device& device, StepRunner& runne
   if (stages > 1) launcher_.in_pipeline(options.rank.rank % stages, stages);
 }
 
+// Which keys of later lines are metrics, for fleetrun report and compare.
+static void add_metrics_of_task(const MetricTable& table, EventLine* start) {
+  std::vector<std::string> names;
+  for (const MetricDef& metric : table.metrics) names.push_back(metric.name);
+  const MetricDef* headline = table.find(table.headline);
+  start->add("metrics", names)
+      .add("headline", table.headline)
+      .add("larger_is_better", headline && headline->larger_is_better)
+      .add("unit", table.unit);
+}
+
 void TrainingReport::open(const std::string& folder, bool new_run) {
   folder_ = folder;
   const TrainingPosition& at = runner_.position();
@@ -73,6 +86,8 @@ void TrainingReport::open(const std::string& folder, bool new_run) {
       .add("global_batch", at.global_batch)
       .add("seed", job_.train.integer("seed"))
       .add("step", at.step);
+  add_metrics_of_task(*runner_.session().training().metrics, &start);
+  if (const auto run = get_env(kEnvRun)) start.add("run", *run);
   if (const auto logs = get_env_path("PADDLE_LOG_DIR")) {
     std::error_code error;
     start.add("log_dir", std::filesystem::absolute(*logs, error).lexically_normal().string());
@@ -124,7 +139,7 @@ void TrainingReport::step(const data::Batch& batch, double rate, int64_t target)
   const int64_t step = runner_.position().step - 1;
   Session& session = runner_.session();
   const StepMeter& meter = times_.meter;
-  const MetricSums sums = sum_over_ranks(session.read_metrics(false), runner_.control());
+  const MetricSums sums = sum_over_ranks(session.read_metrics(false), runner_.step_control());
   launcher_.fetched(sums.loss(), shown_accuracy(sums));
   launcher_.planned(target, train_.stats().threads);  // it may tune them
   if (!std::isfinite(sums.loss()) && !warned_of_nan_ && !runner_.finite_check().enabled()) {
@@ -145,7 +160,7 @@ void TrainingReport::step(const data::Batch& batch, double rate, int64_t target)
     spdlog::info("gradients overflowed: the loss scale is now {}", *scaling);
   }
   loss_scaling_ = scaling;
-  rank_times_.collect(meter, PeerWaitTimer::total_ns(), runner_.control());
+  rank_times_.collect(meter, PeerWaitTimer::total_ns(), runner_.step_control());
   if (!files_.is_open()) return;
   EventLine line("train");
   line.add("step", step).add("epoch", batch.epoch).add("batch", batch.index);
@@ -164,6 +179,7 @@ void TrainingReport::step(const data::Batch& batch, double rate, int64_t target)
     line.add("skipped_updates", runner_.finite_check().found());
   }
   runner_.traffic().add_to(&line);
+  runner_.add_exchange(&line);
   for (const auto& [key, value] : session.strategy_measures()) line.add(key, value);
   add_telemetry(&line);
   files_.write(line);

@@ -13,6 +13,7 @@
 #include "train/resume_checks.h"
 #include "train/run_folder.h"
 #include "train/safetensors.h"
+#include "train/unfinished_checkpoints.h"
 
 namespace fleet {
 
@@ -43,10 +44,17 @@ TrainingStart::TrainingStart(const Job& job, const std::string& folder, int64_t 
 // Returns missing_normalization() of them.
 std::string TrainingStart::load_weights(const std::string& path) {
   StepRunner& runner = parts_.runner;
-  const WeightsOptions options{.skip = job_.checkpoint.texts("weights_skip")};
-  TensorFile file = read_job_weights(job_, path);
+  WeightsOptions options{.skip = job_.checkpoint.texts("weights_skip")};
+  HeadWeights heads;
+  TensorFile file = read_job_weights(job_, path, &heads);
+  options.skip.insert(options.skip.end(), heads.missing.begin(), heads.missing.end());
+  options.unused = heads.unused;
   std::string warning = missing_normalization(job_, path, file.metadata);
-  for (const auto& line : fleet::load_weights(std::move(file), path, options, runner.executor())) {
+  std::vector<std::string> lines = std::move(heads.lines);
+  for (auto& line : fleet::load_weights(std::move(file), path, options, runner.executor())) {
+    lines.push_back(std::move(line));
+  }
+  for (const std::string& line : lines) {
     if (is_leader()) spdlog::info("{}: {}", path, line);
   }
   return warning;
@@ -57,6 +65,7 @@ void TrainingStart::load(bool marked) {
   const std::string given = job_.checkpoint.text("weights");
   const std::string weights = given.empty() ? model_weights(job_) : given;
   std::string warning;
+  if (is_leader()) remove_unfinished_checkpoints(root_);
   if (weights.empty()) {
     check_weights_skip(job_, runner.executor().program());
   } else {
@@ -145,18 +154,24 @@ void TrainingStart::set_newer_checkpoints_aside() {
 TrainingStart::LoadedCheckpoint TrainingStart::load_checkpoint(const std::string& folder) {
   LoadedCheckpoint loaded{.folder = folder};
   const TrainingPosition& own = parts_.runner.position();
-  const auto accept = [&](const TrainingPosition& saved) {
-    check_goes_on(saved, own, batches_, folder);
+  const bool new_data = job_.checkpoint.boolean("new_data");
+  const auto place = [&](const TrainingPosition& saved) {
+    return new_data ? at_new_data(saved, own, folder) : saved;
   };
-  loaded.position = fleet::load_checkpoint(folder, job_.model_name, parts_.runner.executor(),
-                                           {.own = own_, .note = &loaded.note, .accept = accept});
+  const auto accept = [&](const TrainingPosition& saved) {
+    check_goes_on(place(saved), own, batches_, folder);
+  };
+  loaded.position = fleet::load_checkpoint(
+      folder, job_.model_name, parts_.runner.executor(),
+      {.own = own_, .note = &loaded.note, .merged_rows = &loaded.merged_rows, .accept = accept});
+  loaded.position = place(loaded.position);
   return loaded;
 }
 
 void TrainingStart::resume(const LoadedCheckpoint& loaded) {
-  const auto& [folder, saved, note] = loaded;
+  const auto& [folder, saved, note, merged_rows] = loaded;
   const auto& [runner, policy, tracker] = parts_;
-  const std::string changed = runner.resume(saved);
+  const std::string changed = runner.resume(saved, folder, merged_rows);
   tracker.restore(saved.evaluations);
   resumed_step_ = saved.step;
   namespace fs = std::filesystem;

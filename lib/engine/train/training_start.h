@@ -30,12 +30,15 @@ class TrainingStart {
   void load(bool marked);
   // Whether the run continues in its folder: it was resumed from a checkpoint there, or had begun.
   bool continues() const { return continues_; }
+  // Whether it was resumed from a checkpoint, in any folder.
+  bool resumed() const { return resumed_step_ >= 0; }
 
  private:
   struct LoadedCheckpoint {
     std::string folder;
     TrainingPosition position = {};
     std::string note = {};
+    std::vector<MergedRows> merged_rows = {};
   };
   std::vector<double> resume_on_all_ranks();
   LoadedCheckpoint load_checkpoint(const std::string& folder);

@@ -7,6 +7,7 @@
 #include "optim/parameter_groups.h"
 #include "train/class_weights.h"
 #include "train/job_task.h"
+#include "train/language_weights.h"
 
 namespace fleet {
 namespace {
@@ -68,6 +69,8 @@ void add_data(const Job& job, Lines* lines) {
 }
 
 void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
+  lines->add(job.checkpoint.text("resume") == "no", {"checkpoint.new_data"},
+             "checkpoint.resume is no");
   lines->add(!facts.evaluates,
              {"train.evaluate_every", "train.evaluate_every_steps", "train.evaluate_classes"},
              "there are no test data (data.test)");
@@ -83,6 +86,7 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
                      job.checkpoint.integer("every_epochs") > 0 ||
                      !job.checkpoint.text("keep_best.metric").empty();
   lines->add(!saves, {"checkpoint.keep"}, "nothing is saved");
+  lines->add(job.tables.empty(), {"checkpoint.table_deltas"}, "the job has no section tables");
   lines->add(job.checkpoint.text("keep_best.metric").empty(), {"checkpoint.keep_best.mode"},
              "checkpoint.keep_best.metric is not set");
   lines->add(job.train.text("early_stopping.metric").empty(),
@@ -94,14 +98,15 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
              "train.ema.decay is 0");
   lines->add(!job.train.boolean("ema.warmup"), {"train.ema.warmup_gamma", "train.ema.warmup_power"},
              "train.ema.warmup is false");
-  lines->add(job.checkpoint.text("weights").empty(), {"checkpoint.weights_skip"},
-             "no weights are given (checkpoint.weights)");
+  lines->add(job.checkpoint.text("weights").empty() && model_weights(job).empty(),
+             {"checkpoint.weights_skip"}, "no weights are given (checkpoint.weights)");
   lines->add(facts.world == 1, {"comm.backend", "comm.timeout", "train.compare_ranks_every"},
              "the job has one rank");
   // A job file may keep them for later use.
   std::vector<std::string> typed;
   const bool evaluates_only = job.train.boolean("evaluate_only");
-  for (const char* key : {"predict.checkpoint", "predict.output", "predict.top_k"}) {
+  for (const char* key : {"predict.checkpoint", "predict.output", "predict.format", "predict.top_k",
+                          "predict.embedding", "predict.normalize"}) {
     if (evaluates_only && key == std::string("predict.checkpoint")) continue;
     if (job.settings.origin(key) == "--set") typed.emplace_back(key);
   }

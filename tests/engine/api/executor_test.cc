@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "api/optimizer.h"
+#include "api/parameter_server.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "exec/backend.h"
@@ -381,6 +382,41 @@ TEST(ProgramExecutor, SkippedWeights_AreNamedByTheExecutorsKeys) {
                       {{"train.device", "cpu"}, {"checkpoint.weights_skip", {"fc3.*"}}});
   exe.load_weights(file);
   EXPECT_EQ(exe.values("fc1.weight"), own.exe->values("fc1.weight"));
+}
+
+// Of a job with servers, as the launcher's environment says.
+World world_with_servers(int server) {
+  World world;
+  world.servers = {"127.0.0.1:6170", "127.0.0.1:6171"};
+  world.server = server;
+  return world;
+}
+
+TEST(ParameterServer, CallsOfTheOtherRole_AreRefused) {
+  const Worker trainer(world_with_servers(-1)), server(world_with_servers(1));
+  EXPECT_TRUE(trainer.is_worker());
+  EXPECT_EQ(server.server_index(), 1);
+  Model model("lenet");
+  EXPECT_THAT(thrown_by([&] { init_server(server, model); }), IsUsageError("ProgramExecutor"));
+  model.train_loader(kData);
+  distributed_optimizer(Momentum(0.05, 0.9)).minimize(model.loss());
+  EXPECT_THAT(thrown_by([&] { init_server(trainer, model); }), IsUsageError("init_server"));
+  EXPECT_THAT(thrown_by([&] { init_worker(server, model); }), IsUsageError("ProgramExecutor"));
+  init_server(server, model);
+}
+
+TEST(ParameterServer, WorkerWithoutServers_TrainsCollectively) {
+  const Worker worker = Worker(World{});
+  Model model("lenet");
+  Loader loader = model.train_loader(kData);
+  distributed_optimizer(Momentum(0.05, 0.9)).minimize(model.loss());
+  ProgramExecutor exe = init_worker(worker, model, {{"train.device", "cpu"}});
+  loader.start_epoch(0);
+  exe.run(*loader.next());
+  EXPECT_EQ(thrown_by([&] { shrink(exe, 3); }).code(), ErrorCode::kUnsupported);
+  const std::string saved = save_persistables(exe, folder("persistables"));
+  stop_worker(exe);
+  EXPECT_TRUE(std::filesystem::exists(saved + "/model.safetensors"));
 }
 
 }  // namespace

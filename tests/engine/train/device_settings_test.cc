@@ -83,6 +83,32 @@ TEST_F(Flags, ThatCannotBe_AreNamed) {
   }
 }
 
+TEST_F(Flags, OfParameterServers_SetTheirFieldsAndSayIt) {
+  set("FLAGS_communicator_send_queue_size", "32");
+  set("FLAGS_communicator_independent_recv_thread", "1");
+  set("FLAGS_rpc_deadline", "90000");
+  ConfigTree tree = ConfigTree::from_json(R"({
+    "model": {"name": "mlp", "num_classes": 4},
+    "data": {"source": "synthetic", "train": {"samples": 64}},
+    "strategy": {"a_sync_configs": {"send_queue_size": 8}}
+  })",
+                                          "test");
+  const std::vector<std::string> lines = apply_server_flags(tree);
+  EXPECT_THAT(lines, Contains(HasSubstr("send_queue_size to 32, instead of 8")));
+  EXPECT_EQ(lines.size(), 3u);
+  const Job served = make_job(tree);
+  EXPECT_EQ(served.strategy.integer("a_sync_configs.send_queue_size"), 32);
+  EXPECT_TRUE(served.strategy.boolean("a_sync_configs.independent_recv_thread"));
+  EXPECT_EQ(served.comm.number("timeout"), 90);
+  const auto unread = [](bool servers) {
+    return ::testing::PrintToString(environment_without_effect(servers));
+  };
+  EXPECT_THAT(unread(false), HasSubstr("FLAGS_rpc_deadline"));
+  EXPECT_THAT(unread(true), Not(HasSubstr("FLAGS_rpc_deadline")));
+  set("FLAGS_rpc_retry_times", "7");
+  EXPECT_THROW(apply_server_flags(tree), Error);
+}
+
 TEST_F(Flags, WorkspaceBelowZero_IsRefused) {
   EXPECT_THROW(backend_options(job({"strategy.conv_workspace_size_limit=-1"})), Error);
 }

@@ -150,35 +150,6 @@ TEST(Explain, EachStageOfAPipeline_PredictsTheSameStep) {
   EXPECT_GT(first.cost.time->waiting, other.cost.time->waiting);
 }
 
-TEST(Explain, NumThreads_IsPredictedByTheStreamsOfThePlan) {
-  const std::string net = R"({"name": "googlenet", "num_classes": 10})";
-  const Explanation one = explain(tree({}, net), options());
-  const Explanation two =
-      explain(tree({"strategy.execution_strategy.num_threads=2"}, net), options());
-  EXPECT_EQ(one.compute_streams, 1);
-  EXPECT_EQ(one.streams_note, "");
-  ASSERT_EQ(two.compute_streams, 2);
-  EXPECT_THAT(explanation_text(two), HasSubstr("operations in"));
-  EXPECT_LT(two.cost.time->total, one.cost.time->total);
-  // Two streams cannot halve what one stream computes with all cores.
-  MachineRates of_stream = even_rates();
-  of_stream.peak["float32"] /= 2;
-  of_stream.bytes_per_second /= 2;
-  ExplainOptions how = options();
-  how.rates_of_stream = [&](int streams) {
-    EXPECT_EQ(streams, 2);
-    return &of_stream;
-  };
-  const Explanation measured =
-      explain(tree({"strategy.execution_strategy.num_threads=2"}, net), how);
-  EXPECT_GT(measured.cost.time->total, 0.5 * one.cost.time->total);
-}
-
-TEST(StreamsNote, PlanWithOneStream_SaysThatNumThreadsHasNoEffect) {
-  EXPECT_THAT(streams_note(Plan{}, 2), HasSubstr("num_threads has no effect"));
-  EXPECT_EQ(streams_note(Plan{}, 1), "");
-}
-
 TEST(Explain, LargerBatch_TakesMoreActivationsAndTime) {
   const Explanation small = explain(tree(), options());
   const Explanation large = explain(tree({"data.batch_size=64"}), options());

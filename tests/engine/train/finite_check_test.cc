@@ -27,9 +27,10 @@ class Watched {
     const SectionId section = program.add_section("optimize", {.every = 2});
     const VarId found = append_check_finite(program, section, loss_, gradients_);
     for (size_t i = 0; i < 2; ++i) {
-      program.append(section, "sgd",
-                     {gradients_rate(program), kNoVar, found, parameters_[i], gradients_[i]},
-                     {parameters_[i], kNoVar}, {});
+      program.append(
+          section, "sgd",
+          {gradients_rate(program), kNoVar, found, kNoVar, parameters_[i], gradients_[i]},
+          {parameters_[i], kNoVar}, {});
     }
     executor_ = std::make_unique<Executor>(
         plan_program(program, {}, {.backend = "cpu", .initial_layouts = {}, .device = nullptr}),

@@ -6,10 +6,14 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/json.h"
+#include "models/text/language_family.h"
 #include "tests/captured_log.h"
 #include "tests/errors.h"
 #include "train/job.h"
+#include "train/language_weights.h"
 #include "train/safetensors.h"
+#include "train/unused_options.h"
 
 namespace fleet {
 namespace {
@@ -123,11 +127,12 @@ TEST(JobCheck, SkippedNames_MayBeThoseOfTheFile) {
     return std::vector<std::string>{"checkpoint.weights=" + path,
                                     "checkpoint.weights_skip=['" + pattern + "']"};
   };
-  EXPECT_THAT(check(skip("head.*")), IsEmpty());
-  EXPECT_THAT(check(skip("module.head.*")), IsEmpty());
+  // These match names; the file lacks most of the model.
+  EXPECT_THAT(thrown_by([&] { check(skip("head.*")); }), IsUsageError(path));
+  EXPECT_THAT(thrown_by([&] { check(skip("module.head.*")); }), IsUsageError(path));
   EXPECT_THAT(thrown_by([&] { check(skip("tail.*")); }), IsUsageError("checkpoint.weights_skip"));
   std::filesystem::remove(path);
-  EXPECT_THAT(check(skip("fc3.*")), IsEmpty());  // the file is not needed
+  EXPECT_THAT(thrown_by([&] { check(skip("fc3.*")); }), IsError(ErrorCode::kNotFound, path));
 }
 
 // Data are not opened: there are none.
@@ -179,6 +184,96 @@ TEST(JobCheck, FolderOfHuggingFace_IsReadExceptForTensors) {
   write_file_atomically(index, R"({"weight_map": {"lm_head.weight": "absent.safetensors"}})");
   EXPECT_THAT(thrown_by(check), IsError(ErrorCode::kNotFound, index));
   std::filesystem::remove_all(folder);
+}
+
+// A folder with a model whose sizes are all 8, and with weights that fit it.
+class WeightsInFolder : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    folder_ = ::testing::TempDir() + "job_check_weights";
+    std::filesystem::create_directories(folder_);
+    const std::string config = GetParam() == "gpt2"
+                                   ? R"({"model_type": "gpt2", "vocab_size": 8, "n_embd": 8,
+          "n_inner": 8, "n_layer": 1, "n_head": 2, "n_positions": 8})"
+                                   : R"({"model_type": "llama", "vocab_size": 8, "hidden_size": 8,
+          "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2})";
+    write_file_atomically(folder_ + "/config.json", config);
+    write_file_atomically(folder_ + "/x.bin", std::string(64, '\0'));
+    int64_t value = 0;
+    for (const WeightPart& part :
+         weight_parts(read_language_model(Json::parse(config), "config.json"))) {
+      const bool vector = part.name.ends_with(".bias") ||
+                          part.name.find("norm") != std::string::npos ||
+                          part.name.find("ln_") != std::string::npos;
+      const Shape shape = vector            ? Shape{part.rows}
+                          : part.transposed ? Shape{8, part.rows}
+                                            : Shape{part.rows, 8};
+      std::vector<float> values(static_cast<size_t>(shape.elements()));
+      for (float& one : values) one = static_cast<float>(value++);
+      const auto* bytes = reinterpret_cast<const char*>(values.data());
+      weights_.tensors[part.name] = {
+          DType::kFloat32, shape, std::vector<char>(bytes, bytes + values.size() * sizeof(float))};
+    }
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  Job job(const std::string& skipped = "") const {
+    ConfigTree tree = ConfigTree::from_json(
+        R"({"task": "causal_lm", "model": {"name": "hf", "folder": ")" + folder_ +
+            R"("}, "data": {"source": "tokens", "root": ")" + folder_ +
+            R"(", "train": {"file": "x.bin"}, "sequence_length": 8, "batch_size": 1,
+                "end_of_text": "none"}})",
+        "job.json");
+    if (!skipped.empty()) apply_overrides(tree, {"checkpoint.weights_skip=['" + skipped + "']"});
+    return make_job(tree);
+  }
+  std::string path() const { return folder_ + "/model.safetensors"; }
+  void check_with(const TensorFile& file) const {
+    write_safetensors(path(), file);
+    check_training(job(), {});
+  }
+
+  std::string folder_;
+  TensorFile weights_;
+};
+
+INSTANTIATE_TEST_SUITE_P(JobCheck, WeightsInFolder, ::testing::Values("llama", "gpt2"));
+
+TEST_P(WeightsInFolder, NamesAndShapes_AreCompared) {
+  check_with(weights_);
+  for (const auto& [name, tensor] : weights_.tensors) {
+    SCOPED_TRACE(name);
+    TensorFile other = weights_;
+    other.tensors.erase(name);
+    EXPECT_THAT(thrown_by([&] { check_with(other); }), IsUsageError(path()));
+    Shape shape = tensor.shape;
+    shape[0] *= 2;
+    other.tensors[name] = {DType::kFloat32, shape, TensorBytes(2 * tensor.data.size())};
+    EXPECT_THAT(thrown_by([&] { check_with(other); }), IsUsageError(path()));
+  }
+  TensorFile more = weights_;
+  more.tensors["surplus.weight"] = weights_.tensors.begin()->second;
+  EXPECT_THAT(thrown_by([&] { check_with(more); }), IsUsageError(path()));
+}
+
+TEST_P(WeightsInFolder, SkippedPattern_CountsAsUsed) {
+  write_safetensors(path(), weights_);
+  EXPECT_THAT(unused_options(job("lm_head.*"), {}), IsEmpty());
+  std::filesystem::remove(path());
+  EXPECT_EQ(unused_options(job("lm_head.*"), {}).size(), 1u);
+}
+
+TEST_P(WeightsInFolder, OpenedWeights_AreThoseThatAreRead) {
+  write_safetensors(path(), weights_);
+  const TensorFile read = read_job_weights(job(), path()), opened = open_job_weights(job(), path());
+  ASSERT_EQ(read.tensors.size(), opened.tensors.size());
+  for (const auto& [name, tensor] : opened.tensors) {
+    EXPECT_TRUE(tensor.load) << name << " is in memory";
+    const HostTensor& same = read.tensors.at(name);
+    EXPECT_EQ(tensor.shape, same.shape) << name;
+    const TensorBytes values = tensor.values();
+    EXPECT_TRUE(std::ranges::equal(values.span(), same.values().span())) << name;
+  }
 }
 
 }  // namespace

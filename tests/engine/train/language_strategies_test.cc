@@ -3,44 +3,23 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
-#include <numeric>
 
-#include "tests/engine/train/trainer_job.h"
+#include "tests/engine/train/strategy_test.h"
 #include "text/token_file.h"
+#include "train/checkpoint.h"
+#include "train/safetensors.h"
 
 namespace fleet {
 namespace {
 
 using ::testing::SizeIs;
 
-constexpr int64_t kBatch = 8;  // rows of all ranks in an update
-constexpr char kSgd[] = R"({"name": "sgd"})";
-constexpr char kMomentum[] = R"({"name": "momentum", "momentum": 0.9})";
-constexpr char kAdam[] = R"({"name": "adam"})";
-constexpr char kAdamW[] = R"({"name": "adamw", "weight_decay": 0.1})";
-
-struct LanguageStrategy {
-  std::string name;
-  std::vector<std::string> options;
-  std::string optimizer = kAdamW;
-  double loss_tolerance = 1e-5;
-  // For strategies that change where or when something is computed, but not what.
-  bool as_without = false;
-  int ranks_of_a_batch = 1;  // a pipeline's stages train the same rows
-};
-
-class LanguageStrategies : public TrainerTest {
+class LanguageStrategies : public StrategyTest {
  protected:
   void SetUp() override {
-    TrainerTest::SetUp();
-    folder_ = ::testing::TempDir() + "/language_test_" + std::to_string(::getpid());
-    std::filesystem::create_directories(folder_);
+    StrategyTest::SetUp();
     write_documents("train.bin", 300);
     write_documents("test.bin", 20);
-  }
-  void TearDown() override {
-    std::filesystem::remove_all(folder_);
-    TrainerTest::TearDown();
   }
 
   // Documents of 1 to 20 tokens, each token but the first a function of the last one and the
@@ -59,7 +38,8 @@ class LanguageStrategies : public TrainerTest {
     writer.finish();
   }
 
-  Job language_job(const std::vector<std::string>& overrides, const std::string& optimizer) const {
+  Job strategy_job(const std::vector<std::string>& overrides,
+                   const std::string& optimizer) const override {
     ConfigTree tree = ConfigTree::from_json(R"({
       "task": "causal_lm",
       "model": {"name": "llama", "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48,
@@ -76,151 +56,70 @@ class LanguageStrategies : public TrainerTest {
     apply_overrides(tree, with(overrides, {"train.output=" + output_}));
     return make_job(tree);
   }
-
-  struct Trained {
-    Outcome outcome;
-    std::vector<double> losses;  // by step
-  };
-  Trained train(const std::vector<std::string>& options, int world, const std::string& optimizer,
-                int batches = 1) {
-    std::filesystem::remove_all(output_);
-    const std::string rows = std::to_string(kBatch / batches);
-    Trained trained{run(language_job(with({"data.batch_size=" + rows}, options), optimizer), world),
-                    {}};
-    for (const auto& line : events("train")) trained.losses.push_back(line["loss"]);
-    return trained;
-  }
-
-  static double apart(const std::vector<double>& a, const std::vector<double>& b) {
-    return std::transform_reduce(
-        a.begin(), a.end(), b.begin(), 0.0,
-        [](double x, double y) {
-          return std::isnan(x) || std::isnan(y) ? INFINITY : std::max(x, y);
-        },
-        [](double x, double y) { return std::abs(x - y); });
-  }
-
-  // After one step of sgd with rate 1, weights differ as the gradients do.
-  static double gradients_apart(const Outcome& a, const Outcome& b) {
-    double largest = 0;
-    Weights others = together(b);
-    for (const auto& [name, values] : together(a)) {
-      const std::vector<float>& other = others.at(name);
-      for (size_t i = 0; i < values.size(); ++i) {
-        largest = std::max(largest, std::abs(double(values[i]) - other[i]));
-      }
-    }
-    return largest;
-  }
-
-  std::string folder_;
 };
 
-const std::vector<LanguageStrategy> kStrategies = {
-    {"none", {}},
-    {"dropout", {"model.attention_dropout=0.2"}},
-    {"amp", {"strategy.amp=true"}, kAdamW, 2e-2},  // 8 bits of a loss of 4
-    {"pure_amp", {"strategy.amp=true", "strategy.amp_configs.use_pure_bf16=true"}, kAdamW, 2e-2},
-    {"recompute",
-     {"strategy.recompute=true", "strategy.recompute_configs.checkpoints=['every block']"},
-     kAdamW,
-     1e-5,
-     true},
-    {"sharding_1",
-     {"strategy.sharding=true", "strategy.sharding_configs.stage=1"},
-     kAdamW,
-     1e-5,
-     true},
-    {"sharding_2",
-     {"strategy.sharding=true", "strategy.sharding_configs.stage=2"},
-     kAdamW,
-     1e-5,
-     true},
-    {"sharding_3",
-     {"strategy.sharding=true", "strategy.sharding_configs.stage=3"},
-     kAdamW,
-     1e-5,
-     true},
-    {"pipeline",
-     {"strategy.pipeline=true", "strategy.pipeline_configs.accumulate_steps=4",
-      "strategy.pipeline_configs.cut=['layers.1']"},
-     kAdamW,
-     1e-5,
-     true,
-     2},
-    {"lamb", {"strategy.lamb=true"}, kAdam},
-    {"lars", {"strategy.lars=true"}, kMomentum},
-    // Gradients travel with 11 bits.
-    {"fp16_allreduce", {"strategy.fp16_allreduce=true"}, kAdamW, 1e-3},
-    {"ema", {"train.ema=0.9", "train.evaluate_every=1"}},
-    {"clip_global_norm", {"optimizer.clip=global_norm", "optimizer.clip_norm=0.1"}},
-    {"clip_value", {"optimizer.clip=value", "optimizer.clip_value=0.001"}},
-    {"localsgd",
-     {"strategy.localsgd=true", "strategy.localsgd_configs.k_steps=1",
-      "strategy.localsgd_configs.begin_step=1"},
-     kMomentum},
-};
-
+// Two ranks' rows have different numbers of tokens.
 TEST_F(LanguageStrategies, TwoRanks_TrainAsOne) {
-  const Trained plain = train({}, 1, kAdamW);
-  EXPECT_LT(plain.losses.back(), plain.losses.front());
-  for (const LanguageStrategy& strategy : kStrategies) {
-    SCOPED_TRACE(strategy.name);
-    const bool as_without = strategy.as_without;
-    const Trained one = as_without ? plain : train(strategy.options, 1, strategy.optimizer);
-    const Trained two =
-        train(strategy.options, 2, strategy.optimizer, 2 / strategy.ranks_of_a_batch);
-    ASSERT_THAT(one.losses, SizeIs(20));
-    ASSERT_THAT(two.losses, SizeIs(20));
-    EXPECT_LE(apart(one.losses, two.losses), strategy.loss_tolerance);
-    if (strategy.loss_tolerance > 1e-5) continue;
-    EXPECT_LE(std::abs(one.losses[0] - two.losses[0]), 2e-6);  // a few bits of a loss of 4
-  }
+  std::vector<TrainedStrategy> strategies = exact_strategies("layers.1");
+  strategies.push_back({"dropout", {"model.attention_dropout=0.2"}});
+  expect_two_ranks_train_as_one(strategies);
 }
 
 TEST_F(LanguageStrategies, GradientsOfTwoRanks_AreThoseOfOne) {
-  const std::vector<std::string> first = {"train.max_steps=1", "learning_rate.base=1"};
-  const Trained one = train(first, 1, kSgd);
-  EXPECT_GT(gradients_apart(one.outcome,
-                            train({"train.max_steps=2", "learning_rate.base=1"}, 1, kSgd).outcome),
-            1e-3);
-  for (const LanguageStrategy& strategy : kStrategies) {
-    if (!strategy.as_without && strategy.name != "none") continue;
-    SCOPED_TRACE(strategy.name);
-    const Trained two =
-        train(with(first, strategy.options), 2, kSgd, 2 / strategy.ranks_of_a_batch);
-    EXPECT_LE(gradients_apart(one.outcome, two.outcome), 1e-6);
-  }
+  expect_gradients_of_one_rank(exact_strategies("layers.1"));
 }
 
-// Four batches of two rows each have other numbers of tokens than two of four, and one of eight.
 TEST_F(LanguageStrategies, Accumulations_TrainAsOneBatch) {
-  const auto merged = [](int steps) {
-    return std::vector<std::string>{
-        "strategy.gradient_merge=true",
-        "strategy.gradient_merge_configs.k_steps=" + std::to_string(steps),
-        "train.max_steps=" + std::to_string(4 * steps), "learning_rate.base=0.1"};
-  };
-  const Trained whole = train({"train.max_steps=4", "learning_rate.base=0.1"}, 1, kMomentum);
-  EXPECT_LE(gradients_apart(whole.outcome, train(merged(4), 1, kMomentum, 4).outcome), 1e-6);
-  EXPECT_LE(gradients_apart(whole.outcome, train(merged(2), 2, kMomentum, 4).outcome), 1e-6);
+  expect_merged_steps_train_as_one_batch();
 }
 
-// These train ranks apart, or send a part of the gradients.
-TEST_F(LanguageStrategies, StrategiesThatApproximate_Train) {
-  const std::vector<std::vector<std::string>> options = {
-      {"strategy.dgc=true", "strategy.dgc_configs.rampup_begin_step=2",
-       "strategy.dgc_configs.sparsity=[0.9]"},
-      {"strategy.localsgd=true", "strategy.localsgd_configs.k_steps=2"},
-      {"strategy.adaptive_localsgd=true", "strategy.adaptive_localsgd_configs.begin_step=2"}};
-  for (const std::vector<std::string>& strategy : options) {
-    SCOPED_TRACE(strategy[0]);
-    const Trained two = train(with(strategy, {"learning_rate.base=0.1"}), 2, kMomentum, 2);
-    ASSERT_THAT(two.losses, SizeIs(20));
-    EXPECT_LT(two.losses.back(), two.losses.front() - 0.2);
-    EXPECT_EQ(distance(parameters(two.outcome.weights[0]), parameters(two.outcome.weights[1])), 0);
+// After one step of sgd, a parameter moved by its layer's factor times what it moves without. The
+// embedding is the head too.
+TEST_F(LanguageStrategies, LayerDecay_ScalesTheStepOfEachLayer) {
+  const auto factor = [](const std::string& name) {
+    const size_t layer = name.find("layers.");
+    if (layer != std::string::npos) return std::pow(0.5, 4 - (name[layer + 7] - '0'));
+    return name.find("embed") != std::string::npos ? std::pow(0.5, 5) : 1;
+  };
+  const std::vector<std::string> first = {"train.max_steps=1", "learning_rate.base=1"};
+  const Weights start = together(train(with(first, {"learning_rate.base=0"}), 1, kSgd).outcome);
+  for (const auto& strategy : std::vector<std::vector<std::string>>{
+           {},
+           {"strategy.amp=true"},
+           {"strategy.sharding=true", "strategy.sharding_configs.stage=3"},
+           {"strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=2",
+            "train.max_steps=2"}}) {
+    SCOPED_TRACE(strategy.empty() ? "" : strategy.back());
+    const auto options = with(first, strategy);
+    const Weights whole = together(train(options, 2, kSgd, 2).outcome);
+    const Weights decayed =
+        together(train(with(options, {"optimizer.layer_decay=0.5"}), 2, kSgd, 2).outcome);
+    double moved = 0;
+    for (const auto& [name, values] : start) {
+      for (size_t i = 0; i < values.size(); ++i) {
+        const double step = double(whole.at(name)[i]) - values[i];
+        EXPECT_NEAR(double(decayed.at(name)[i]) - values[i], factor(name) * step, 1e-6) << name;
+        moved = std::max(moved, std::abs(step));
+      }
+    }
+    EXPECT_GT(moved, 1e-2);
   }
 }
+
+TEST_F(LanguageStrategies, FrozenLayers_StayAsTheyBegan) {
+  const std::vector<std::string> frozen = {
+      R"(optimizer.frozen=["model.embed_tokens.*", "model.layers.[01].*"])"};
+  const Weights start = together(train(with(frozen, {"learning_rate.base=0"}), 1, kSgd).outcome);
+  const Weights end =
+      together(train(with(frozen, {"optimizer.layer_decay=0.8"}), 2, kSgd, 2).outcome);
+  for (const auto& [name, values] : start) {
+    const bool stays = name.starts_with("model.embed") || name.starts_with("model.layers.0") ||
+                       name.starts_with("model.layers.1");
+    EXPECT_EQ(values == end.at(name), stays) << name;
+  }
+}
+
+TEST_F(LanguageStrategies, StrategiesThatApproximate_Train) { expect_approximations_train(0.2); }
 
 // The last batch of an epoch has one row: the second rank has no token with weight.
 TEST_F(LanguageStrategies, RankWithoutTokens_AddsNothing) {
@@ -237,30 +136,150 @@ TEST_F(LanguageStrategies, RankWithoutTokens_AddsNothing) {
   EXPECT_LE(apart(one.losses, two.losses), 1e-5);
 }
 
-// The first run loses the step behind its last checkpoint, in the middle of an epoch.
-TEST_F(LanguageStrategies, Interrupted_GoesOnBitIdentically) {
-  const std::vector<LanguageStrategy> strategies = {
-      {"plain", {"strategy.amp=true"}},
-      {"sharding", {"strategy.sharding=true", "strategy.sharding_configs.stage=2"}},
-      {"pipeline",
-       {"strategy.pipeline=true", "strategy.pipeline_configs.accumulate_steps=2"},
-       kAdamW,
-       0,
-       true,
-       2}};
-  for (const LanguageStrategy& strategy : strategies) {
-    SCOPED_TRACE(strategy.name);
-    const int batches = 2 / strategy.ranks_of_a_batch;
-    const auto options = with(strategy.options, {"model.attention_dropout=0.1",
-                                                 "checkpoint.every_steps=2", "train.max_steps=8"});
-    const Trained whole = train(options, 2, strategy.optimizer, batches);
-    train(with(options, {"train.max_steps=5", "checkpoint.at_end=false"}), 2, strategy.optimizer,
-          batches);
-    const std::string rows = "data.batch_size=" + std::to_string(kBatch / batches);
-    const Outcome resumed =
-        run(language_job(with(options, {"checkpoint.resume=auto", rows}), strategy.optimizer), 2);
-    EXPECT_EQ(distance(together(whole.outcome), together(resumed)), 0);
+// The types of the tensors in a file of the last checkpoint, by name.
+std::map<std::string, DType> types_in(const std::string& output, const std::string& file) {
+  std::map<std::string, DType> types;
+  const auto folder = latest_checkpoint(output + "/checkpoints");
+  for (const auto& [name, tensor] : read_safetensors(folder.value() + "/" + file).tensors) {
+    types[name] = tensor.dtype;
   }
+  return types;
+}
+
+// Rates at which 10 steps train without jumps.
+TEST_F(LanguageStrategies, BFloat16Weights_TrainLikeFloat32) {
+  const std::map<std::string, std::string> rates = {{"sgd", "0.1"},
+                                                    {"momentum", "0.1"},
+                                                    {"lars", "0.1"},
+                                                    {"lamb", "0.02"},
+                                                    {"rmsprop", "0.0002"}};
+  int fell = 0;
+  for (const std::string& name : optimizer_registry().names()) {
+    SCOPED_TRACE(name);
+    const std::string optimizer = R"({"name": ")" + name + "\"}";
+    const auto given = rates.find(name);
+    const std::string rate =
+        "learning_rate.base=" + (given == rates.end() ? "0.002" : given->second);
+    const std::vector<std::string> options = {rate, "train.max_steps=10"};
+    const Trained wide = train(options, 1, optimizer);
+    const Trained narrow = train(with(options, {"train.weights_dtype=bfloat16"}), 1, optimizer);
+    ASSERT_THAT(narrow.losses, SizeIs(10));
+    EXPECT_LE(apart(wide.losses, narrow.losses), 3e-2);
+    fell += narrow.losses.back() < narrow.losses.front() - 0.1;
+  }
+  EXPECT_GE(fell, 2);  // adam and adamw at least
+}
+
+// All but the scales of norms; moments, too.
+TEST_F(LanguageStrategies, BFloat16Weights_AreSavedAsSuch) {
+  train({"train.weights_dtype=bfloat16", "train.max_steps=2"}, 1, kAdamW);
+  for (const auto& [file, count] :
+       {std::pair("model.safetensors", 1), std::pair("optimizer.safetensors", 2)}) {
+    int norms = 0;
+    for (const auto& [name, type] : types_in(output_, file)) {
+      if (name == "optimizer.step") continue;
+      const bool norm = name.find("norm") != std::string::npos;
+      norms += norm;
+      EXPECT_EQ(type, norm ? DType::kFloat32 : DType::kBFloat16) << name;
+    }
+    EXPECT_EQ(norms, 9 * count);  // two a layer and the last one
+  }
+}
+
+// Which rank updates a parameter changes nothing.
+TEST_F(LanguageStrategies, BFloat16WeightsOfShards_AreTheSameBits) {
+  const std::vector<std::string> narrow = {"train.weights_dtype=bfloat16", "strategy.amp=true",
+                                           "train.max_steps=6"};
+  const Trained plain = train(narrow, 2, kAdamW, 2);
+  for (const char* stage : {"1", "2", "3"}) {
+    const Trained sharded = train(
+        with(narrow,
+             {"strategy.sharding=true", "strategy.sharding_configs.stage=" + std::string(stage)}),
+        2, kAdamW, 2);
+    EXPECT_EQ(plain.losses, sharded.losses) << stage;
+    EXPECT_EQ(distance(together(plain.outcome), together(sharded.outcome)), 0) << stage;
+  }
+}
+
+TEST_F(LanguageStrategies, BFloat16WeightsOfAPipeline_TrainAsOnOneRank) {
+  const std::vector<std::string> cut = {"train.weights_dtype=bfloat16", "strategy.pipeline=true",
+                                        "strategy.pipeline_configs.accumulate_steps=4",
+                                        "strategy.pipeline_configs.cut=['layers.1']"};
+  const Trained one = train({"train.weights_dtype=bfloat16"}, 1, kAdamW);
+  EXPECT_LE(apart(one.losses, train(cut, 2, kAdamW).losses), 3e-2);
+}
+
+// A file of float32 weights starts a job that stores them in bfloat16; its checkpoint starts a job
+// in float32.
+TEST_F(LanguageStrategies, BFloat16Weights_AreConvertedWhenLoaded) {
+  const std::string kept = folder_ + "/model.safetensors";
+  const auto keep = [&] {
+    const auto folder = latest_checkpoint(output_ + "/checkpoints");
+    std::filesystem::copy_file(folder.value() + "/model.safetensors", kept,
+                               std::filesystem::copy_options::overwrite_existing);
+  };
+  const Trained wide = train({}, 1, kAdamW);
+  keep();
+  const std::vector<std::string> from = {"checkpoint.weights=" + kept};
+  const Trained narrow = train(with(from, {"train.weights_dtype=bfloat16"}), 1, kAdamW);
+  EXPECT_NEAR(narrow.losses.front(), wide.losses.back(), 0.3);  // another batch
+  EXPECT_LT(narrow.losses.front(), wide.losses.front() - 0.3);
+  keep();
+  const Trained again = train(from, 1, kAdamW);
+  EXPECT_LT(again.losses.front(), narrow.losses.front());
+}
+
+// Rows instead of the whole gradient: on one rank the same bits; on two, what one rank gives.
+TEST_F(LanguageStrategies, SparseEmbedding_TrainsAsTheWholeOne) {
+  const std::vector<std::string> untied = {"model.tie_word_embeddings=false",
+                                           "learning_rate.base=0.1"};
+  const std::vector<std::string> sparse = with(untied, {"model.sparse_embedding=true"});
+  for (const char* optimizer : {kSgd, R"({"name": "adagrad"})",
+                                R"({"name": "sgd", "clip": "global_norm", "clip_norm": 0.1})"}) {
+    SCOPED_TRACE(optimizer);
+    const Trained whole = train(untied, 1, optimizer), rows = train(sparse, 1, optimizer);
+    EXPECT_LE(apart(whole.losses, rows.losses), 1e-6);
+    EXPECT_LE(distance(together(whole.outcome), together(rows.outcome)), 1e-6);
+    const Trained two = train(sparse, 2, optimizer, 2);
+    ASSERT_THAT(two.losses, SizeIs(20));
+    // adagrad's first step is the sign of a gradient, also of one near 0.
+    const bool smooth = std::string(optimizer).find("sgd") != std::string::npos;
+    const Trained other = smooth ? rows : train(untied, 2, optimizer, 2);
+    EXPECT_LE(apart(other.losses, two.losses), 1e-5);
+    EXPECT_EQ(distance(two.outcome.weights[0], two.outcome.weights[1]), 0);
+  }
+  const Trained low = train(with(sparse, {"strategy.amp=true"}), 2, kSgd, 2);
+  EXPECT_LT(low.losses.back(), low.losses.front());
+}
+
+TEST_F(LanguageStrategies, SparseEmbeddingThatCannotBe_IsRefused) {
+  const std::string place = "the sparse embedding 'model.embed_tokens.weight'";
+  const std::vector<std::string> sparse = {"model.tie_word_embeddings=false",
+                                           "model.sparse_embedding=true", "data.batch_size=4"};
+  const auto refused = [&](const std::vector<std::string>& options, const char* optimizer) {
+    return refusal(strategy_job(with(sparse, options), optimizer));
+  };
+  EXPECT_THAT(refused({}, kAdam), IsUsageError(place));
+  EXPECT_THAT(refused({"train.weights_dtype=bfloat16"}, kSgd), IsUsageError(place));
+  EXPECT_THAT(
+      refused({"strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=2"}, kSgd),
+      IsUsageError(place));
+  EXPECT_THAT(refused({"model.tie_word_embeddings=true"}, kSgd), IsUsageError(place));
+}
+
+TEST_F(LanguageStrategies, Interrupted_GoesOnBitIdentically) {
+  const std::string dropout = "model.attention_dropout=0.1";
+  expect_bits_of_whole_runs(
+      {{"plain", {dropout, "strategy.amp=true"}},
+       {"sharding", {dropout, "strategy.sharding=true", "strategy.sharding_configs.stage=2"}},
+       {"bfloat16_weights",
+        {dropout, "train.weights_dtype=bfloat16", "strategy.amp=true", "train.ema=0.9"}},
+       {"pipeline",
+        {dropout, "strategy.pipeline=true", "strategy.pipeline_configs.accumulate_steps=2"},
+        kAdamW,
+        0,
+        true,
+        2}});
 }
 
 }  // namespace

@@ -4,11 +4,18 @@
 #include <png.h>
 #include <sys/stat.h>
 
+#include <cstring>
+#include <map>
+#include <numeric>
+
 #include "base/file.h"
+#include "models/model.h"
 #include "tests/engine/train/trainer_job.h"
 #include "tests/errors.h"
 #include "tests/test_paths.h"
 #include "train/model_card.h"
+#include "train/predicted_values.h"
+#include "train/safetensors.h"
 
 namespace fleet {
 namespace {
@@ -47,6 +54,15 @@ void write_image(const std::string& path, int number) {
   ASSERT_TRUE(png_image_write_to_file(&image, path.c_str(), 0, pixels.data(), 28, nullptr));
 }
 
+// The means of the channels are the logits.
+FLEET_MODEL(test_without_head) {
+  def.help = "a test";
+  def.schema = model_schema(3);
+  def.build = image_classifier([](Network& network, VarId image, const Settings&) {
+    return network.flatten(network.global_pool(image));
+  });
+}
+
 class Predict : public TrainerTest {
  protected:
   void SetUp() override {
@@ -62,9 +78,15 @@ class Predict : public TrainerTest {
 
   Job lenet(const std::vector<std::string>& input,
             const std::vector<std::string>& more = {}) const {
+    return lenet_job(input, with({"predict.top_k=3"}, more));
+  }
+  Job embedding_lenet(const std::vector<std::string>& more) const {
+    return lenet_job({output_ + "/photos"}, more);
+  }
+  Job lenet_job(const std::vector<std::string>& input, const std::vector<std::string>& more) const {
     ConfigTree tree = ConfigTree::from_json(R"({
       "model": {"name": "lenet"}, "data": {"batch_size": 2, "image": {"channels": 1, "height": 28,
-      "width": 28}, "mean": [0.5], "std": [0.25]}, "predict": {"top_k": 3}})",
+      "width": 28}, "mean": [0.5], "std": [0.25]}})",
                                             "test");
     apply_overrides(
         tree, with({"predict.input=" + Json(input).dump(),
@@ -102,7 +124,7 @@ TEST_F(Predict, Folder_GivesPyTorchsProbabilitiesOnAnyNumberOfRanks) {
   std::string first;
   for (const int world : {1, 2, 3}) {
     const PredictResult result = predict_on(world, lenet({output_ + "/photos"}));
-    EXPECT_EQ(result.images, 5);
+    EXPECT_EQ(result.samples, 5);
     EXPECT_EQ(result.failed, 0);
     const auto all = lines();
     ASSERT_EQ(all.size(), 5u);
@@ -128,7 +150,7 @@ TEST_F(Predict, FewImages_MakeASmallBatch) {
   for (const int world : {1, 2}) {
     const PredictResult result =
         predict_on(world, lenet({photo(0), photo(1)}, {"data.batch_size=1000000"}));
-    EXPECT_EQ(result.images, 2);
+    EXPECT_EQ(result.samples, 2);
     ASSERT_EQ(lines().size(), 2u);
     EXPECT_NEAR(lines()[1]["probability"], kExpected[1].probabilities[0], 2e-6);
   }
@@ -149,7 +171,7 @@ TEST_F(Predict, BadImage_IsALineOfItsOwn) {
   write_file_atomically(cut, read_file(photo(3)).substr(0, 60));
   for (const int world : {1, 2}) {
     const PredictResult result = predict_on(world, lenet({output_ + "/photos", gone}));
-    EXPECT_EQ(result.images, 8);
+    EXPECT_EQ(result.samples, 8);
     EXPECT_EQ(result.failed, 3);
     const auto all = lines();
     ASSERT_EQ(all.size(), 8u);
@@ -161,6 +183,73 @@ TEST_F(Predict, BadImage_IsALineOfItsOwn) {
     EXPECT_TRUE(all[7].contains("error"));
     EXPECT_NEAR(all[6]["probability"], kExpected[4].probabilities[0], 2e-6);
   }
+}
+
+// The last layer of the network, applied to them, gives PyTorch's probabilities.
+TEST_F(Predict, Features_AreTheInputOfTheLastLayer) {
+  const std::vector<std::string> features = {"predict.embedding=features"};
+  TensorFile weights = read_safetensors(source_folder() + "/tests/golden/lenet.safetensors");
+  const auto values_of = [&](const std::string& name) {
+    const std::string bytes(weights.tensors.at(name).data.data(),
+                            weights.tensors.at(name).data.size());
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  };
+  const std::vector<float> matrix = values_of("fc3.weight"), bias = values_of("fc3.bias");
+  std::string first;
+  for (const int world : {1, 2}) {
+    predict_on(world, embedding_lenet(features));
+    const auto all = lines();
+    ASSERT_EQ(all.size(), 5u);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const auto embedding = all[i].at("embedding").get<std::vector<double>>();
+      ASSERT_EQ(embedding.size(), 84u);
+      std::vector<double> shares;
+      double sum = 0;
+      for (size_t c = 0; c < 10; ++c) {
+        double logit = bias[c];
+        for (size_t f = 0; f < 84; ++f) logit += embedding[f] * matrix[c * 84 + f];
+        sum += shares.emplace_back(std::exp(logit));
+      }
+      EXPECT_NEAR(shares[kExpected[i].classes[0]] / sum, kExpected[i].probabilities[0], 2e-6);
+    }
+    const std::string text = read_file(lines_path());
+    if (world == 1) first = text;
+    EXPECT_EQ(text, first);
+  }
+  // Without the head, too; scaled to length 1.
+  weights.tensors.erase("fc3.weight");
+  weights.tensors.erase("fc3.bias");
+  const std::string path = output_ + "/headless.safetensors";
+  write_safetensors(path, weights);
+  const auto before = lines();
+  predict_on(
+      1, embedding_lenet(with(features, {"predict.checkpoint=" + path, "predict.normalize=true"})));
+  const auto own = before[3].at("embedding").get<std::vector<double>>(),
+             scaled = lines()[3].at("embedding").get<std::vector<double>>();
+  const double length = std::sqrt(std::inner_product(own.begin(), own.end(), own.begin(), 0.0));
+  for (size_t f = 0; f < own.size(); ++f) EXPECT_NEAR(scaled[f], own[f] / length, 1e-6);
+}
+
+// The vector in front of the head, for models of all kinds.
+TEST_F(Predict, Features_HaveTheSizeOfTheModel) {
+  const std::map<std::string, int64_t> sizes = {
+      {"resnet18", 512},      {"vit_b_32", 768},      {"convnext_tiny", 768},
+      {"vgg11", 4096},        {"densenet121", 1024},  {"efficientnet_b0", 1280},
+      {"mobilenet_v1", 1024}, {"mobilenet_v2", 1280}, {"mobilenet_v3_small", 1024},
+      {"googlenet", 1024}};
+  for (const auto& [model, size] : sizes) {
+    ConfigTree tree = ConfigTree::from_json(
+        R"({"model": {"name": ")" + model + R"("}, "predict": {"embedding": "features"}})", "test");
+    const PredictionLayout layout = prediction_layout(make_job(tree));
+    EXPECT_EQ(layout.kind, PredictionLayout::Kind::kEmbedding);
+    EXPECT_EQ(layout.numbers, size) << model;
+  }
+  ConfigTree tree = ConfigTree::from_json(
+      R"({"model": {"name": "test_without_head"}, "predict": {"embedding": "features"}})", "test");
+  EXPECT_THAT(thrown_by([&] { prediction_layout(make_job(tree)); }),
+              IsUsageError("predict.embedding"));
 }
 
 TEST_F(Predict, Csv_HasTheSameValuesAndQuotesWhatItMust) {

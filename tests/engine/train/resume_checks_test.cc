@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "train/job.h"
+
 namespace fleet {
 namespace {
 
@@ -26,6 +28,41 @@ TEST(ResumeChecks, OtherDataWithinAnEpoch_AreSaid) {
   EXPECT_EQ(changed_data({.epoch = 3, .batch = 2}, own), "") << "unknown";
   EXPECT_THAT(changed_data({.epoch = 3, .batch = 2, .data = "11 samples"}, own),
               ::testing::HasSubstr("within epoch 3, from 11 samples to 10 samples"));
+}
+
+TEST(ResumeChecks, Tokenizers_AreComparedByTheirContent) {
+  const data::TokenizerIdentity saved{"a.json", 0x12}, unknown{};
+  EXPECT_EQ(tokenizer_difference(saved, {"copy/b.json", 0x12}), "");
+  EXPECT_EQ(tokenizer_difference(unknown, saved), "") << "an older checkpoint";
+  EXPECT_EQ(tokenizer_difference(saved, unknown), "") << "tokens without a tokenizer";
+  const std::string other = tokenizer_difference(saved, {"b.json", 0x13});
+  EXPECT_THAT(other,
+              ::testing::AllOf(::testing::HasSubstr("a.json"), ::testing::HasSubstr("b.json"),
+                               ::testing::HasSubstr("12"), ::testing::HasSubstr("13")));
+  EXPECT_EQ(continued({.tokenizer = saved}, {}).tokenizer.hash, 0x12u);
+}
+
+TEST(ResumeChecks, ReachedEnd_NamesTheKeysToRaise) {
+  const auto end = [](const TrainingPosition& at, int64_t epochs, int64_t max_steps) {
+    ConfigTree tree = ConfigTree::from_json(
+        R"({"model": {"name": "mlp"}, "data": {"source": "synthetic"}})", "job.json");
+    apply_overrides(tree, {"train.epochs=" + std::to_string(epochs),
+                           "train.max_steps=" + std::to_string(max_steps)});
+    return reached_end(at, TrainingIntervals(make_job(tree)), 4);
+  };
+  const auto names = [](const std::string& line) {
+    return std::pair(line.find("train.epochs") != line.npos,
+                     line.find("train.max_steps") != line.npos);
+  };
+  const TrainingPosition second{.step = 8, .epoch = 2};
+  EXPECT_EQ(end(second, 3, 0), "");
+  EXPECT_EQ(end(second, 3, 9), "");
+  EXPECT_EQ(names(end(second, 2, 0)), std::pair(true, false));
+  EXPECT_EQ(names(end(second, 2, 9)), std::pair(true, false));
+  EXPECT_EQ(names(end(second, 3, 8)), std::pair(false, true));
+  EXPECT_EQ(names(end(second, 2, 8)), std::pair(true, true));
+  EXPECT_EQ(names(end({.step = 8, .epoch = 1, .batch = 4}, 2, 0)), std::pair(true, false));
+  EXPECT_EQ(end({.step = 7, .epoch = 1, .batch = 3}, 2, 0), "");
 }
 
 // A program with data of its own knows neither classes nor a validation split.

@@ -21,7 +21,8 @@ using Values = std::map<std::string, std::vector<float>>;
 class SmallNet {
  public:
   SmallNet(const std::string& model, const std::string& strategy_text,
-           const std::string& optimizer = kMomentum, const std::string& settings = "{}")
+           const std::string& optimizer = kMomentum, const std::string& settings = "{}",
+           DType weights = DType::kFloat32)
       : def_(model_registry().get(model)) {
     Program program;
     training_ = build_training(program, {.model = model,
@@ -33,6 +34,7 @@ class SmallNet {
                                                       .no_low_type = {},
                                                       .host_memory = !offloads(strategy_text),
                                                       .optimizer = *tree.peek("name"),
+                                                      .weights = weights,
                                                       .scale_low_loss = scales(strategy_text)});
     strategy.append_backward(program, training_.forward, training_.loss,
                              {.blocks = training_.blocks});

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "data/pipeline.h"
 
 namespace fleet {
 namespace {
@@ -117,6 +118,32 @@ TEST(StartComparisonTest, WhatIsOfTheMachine_MayDiffer) {
   EXPECT_EQ(outcome.failures, std::vector<std::string>(2));
 }
 
+// Nodes may keep the same data in different places; their content is compared instead.
+TEST(StartComparisonTest, PathsOfAllSources_MayDiffer) {
+  int paths = 0;
+  for (const std::string& source : data::sources().names()) {
+    const Schema schema = data::data_schema(source);
+    for (const ConfigKey& key : schema.keys()) {
+      if (!key.is_path) continue;
+      ++paths;
+      const auto items = [&](const std::string& value) {
+        ConfigTree tree = ConfigTree::from_json(
+            R"({"task": "image_classification", "model": {"name": "mlp"},
+                "data": {"source": ")" +
+                source + "\"}}",
+            "job.json");
+        apply_overrides(tree, {"data." + key.path + "=" + value});
+        return compared_items_of_job(make_job(tree), "cpu");
+      };
+      CountingStore store;
+      const Outcome outcome =
+          compare(2, store, [&](int rank) { return items(rank == 0 ? "/a/1" : "/b/2"); });
+      EXPECT_EQ(outcome.failures, std::vector<std::string>(2)) << source << ": " << key.path;
+    }
+  }
+  EXPECT_GE(paths, 20);
+}
+
 TEST(StartComparisonTest, DeviceDataAndWeights_AreCompared) {
   const auto differs = [](const std::vector<ComparedItem>& a, const std::vector<ComparedItem>& b) {
     CountingStore store;
@@ -146,6 +173,7 @@ TEST(StartComparisonTest, DeviceDataAndWeights_AreCompared) {
   EXPECT_EQ(key([](auto& p) { p.labels = 7; }), "data.train's labels (hash)");
   EXPECT_EQ(key([](auto& p) { p.files = 7; }), "data.train's list of files (hash)");
   EXPECT_EQ(key([](auto& p) { p.images = 7; }), "data.train's first images (hash)");
+  EXPECT_EQ(key([](auto& p) { p.tokenizer = 7; }), "data.train's tokenizer (hash)");
   EXPECT_THAT(differs(data(print), compared_items_of_data(job_with({}), print, nullptr)),
               AllOf(HasSubstr("data.test's classes is nothing, not 2"),
                     HasSubstr("data.test's samples is 0, not 8")));

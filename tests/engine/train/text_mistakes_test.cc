@@ -14,7 +14,9 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kLlama[] = R"("model": {"name": "llama", "vocab_size": 32, "hidden_size": 8,
     "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
@@ -41,9 +43,12 @@ TEST(TextMistakes, SourceWithoutAColumn_NamesTheSourcesThatHaveIt) {
     EXPECT_THAT(error, IsUsageError("data.source"));
     return error.next();
   };
-  EXPECT_EQ(next(std::string(R"({"task": "causal_lm", )") + kLlama +
-                 R"(, "data": {"source": "synthetic"}})"),
-            "set it to text or tokens");
+  EXPECT_THAT(next(std::string(R"({"task": "causal_lm", )") + kLlama +
+                   R"(, "data": {"source": "synthetic"}})"),
+              HasSubstr("or tokens"));
+  EXPECT_THAT(next(std::string(R"({"task": "causal_lm", )") + kLlama +
+                   R"(, "data": {"source": "token_labels"}})"),
+              Not(HasSubstr("token_labels")));
   EXPECT_EQ(next(R"({"task": "multi_label", "model": {"name": "lenet", "num_classes": 3},
                      "data": {"source": "image_list"}})"),
             "set it to image_labels");
@@ -59,6 +64,16 @@ TEST(TextMistakes, Prediction_LeadsToGenerate) {
   const Error error = thrown_by([&] { predict(job, device, {}); });
   EXPECT_THAT(error, IsUsageError("predict.input"));
   EXPECT_THAT(error.next(), HasSubstr("fleetrun generate"));
+}
+
+TEST(TextMistakes, PredictionOfAnEncoder_LeadsToEmbeddings) {
+  const Job job = job_of(R"({"task": "masked_lm", "model": {"name": "bert"},
+      "predict": {"input": ["none.txt"]},
+      "data": {"source": "masked_text", "tokenizer": "none", "train": {"file": "none.txt"}}})");
+  HostDevice device;
+  const Error error = thrown_by([&] { predict(job, device, {}); });
+  EXPECT_THAT(error, IsUsageError("predict.input"));
+  EXPECT_THAT(error.next(), AllOf(HasSubstr("predict.embedding"), Not(HasSubstr("generate"))));
 }
 
 TEST(TextMistakes, EvaluationOnly_OpensNoTrainingTexts) {

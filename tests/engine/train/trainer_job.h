@@ -12,6 +12,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "tensor/float16.h"
 #include "tensor/host.h"
 #include "tests/engine/train/rank_threads.h"
 #include "tests/errors.h"
@@ -62,6 +63,10 @@ class TrainerTest : public ::testing::Test {
       const bool saved = var.kind == VarKind::kParameter || var.kind == VarKind::kState;
       if (var.remote) continue;
       if (saved && var.dtype == DType::kFloat32) weights[var.name] = executor.values<float>(id);
+      if (saved && var.dtype == DType::kBFloat16) {
+        const std::vector<BFloat16> narrow = executor.values<BFloat16>(id);
+        weights[var.name] = {narrow.begin(), narrow.end()};
+      }
     }
     return weights;
   }

@@ -1,7 +1,5 @@
 // Elementwise operations with one operand.
-#include <numbers>
-
-#include "onnx/exporter.h"
+#include "onnx/ops/parts.h"
 
 namespace fleet {
 
@@ -23,24 +21,15 @@ FLEET_ONNX(silu) {
   context.node("Mul", {context.input(0), context.graph.node("Sigmoid", {context.input(0)})});
 }
 
-// Written as a formula: ONNX has Gelu only from operator set 20 on.
 FLEET_ONNX(gelu) {
-  OnnxGraph& graph = context.graph;
-  const std::string x = context.input(0);
-  std::string inner;
-  if (context.attributes().boolean("approximate")) {
-    const std::string square = graph.node("Mul", {x, x});
-    const std::string slope =
-        graph.node("Add", {graph.node("Mul", {square, graph.number(0.044715f)}), graph.number(1)});
-    const float scale = 2 * static_cast<float>(std::numbers::inv_sqrtpi / std::numbers::sqrt2);
-    const std::string scaled = graph.node("Mul", {x, graph.number(scale)});
-    inner = graph.node("Tanh", {graph.node("Mul", {scaled, slope})});
-  } else {
-    const float root = static_cast<float>(1 / std::numbers::sqrt2);
-    inner = graph.node("Erf", {graph.node("Mul", {x, graph.number(root)})});
-  }
-  const std::string half = graph.node("Mul", {x, graph.number(0.5f)});
-  context.node("Mul", {half, graph.node("Add", {inner, graph.number(1)})});
+  onnx_gelu(context.graph, context.input(0), context.attributes().boolean("approximate"),
+            context.output());
+}
+
+FLEET_ONNX(cast) {
+  const std::string& to = context.attributes().text("to");
+  context.require(to == "float32" || to == "int64", "to " + to);
+  context.node("Cast", {context.input(0)}, {{"to", to == "int64" ? kOnnxInt64 : kOnnxFloat}});
 }
 
 FLEET_ONNX(scale) {

@@ -49,7 +49,7 @@ FLEET_ONNX(fill) {
   const Attributes& attributes = context.attributes();
   context.require(attributes.text("dtype") == "float32", "with " + attributes.text("dtype"));
   context.graph.filled(attributes.integers("shape"), static_cast<float>(attributes.number("value")),
-                       context.image, context.output());
+                       context.first, context.output());
 }
 
 }  // namespace fleet

@@ -1,5 +1,7 @@
 // Operations of text models.
-#include "onnx/exporter.h"
+#include <utility>
+
+#include "onnx/ops/parts.h"
 
 namespace fleet {
 namespace {
@@ -23,14 +25,13 @@ std::string residual_sum(const OnnxContext& context) {
                             context.graph.name(context.op.outputs[1]));
 }
 
-std::vector<std::string> halves(const OnnxContext& context, const std::string& x, int64_t end) {
-  OnnxGraph& graph = context.graph;
-  const std::string axis = graph.integers({-1}), middle = graph.integers({end / 2});
-  return {graph.node("Slice", {x, graph.integers({0}), middle, axis}),
-          graph.node("Slice", {x, middle, graph.integers({end}), axis})};
+// The size of input 0's last dimension.
+std::pair<std::string, std::string> halves(const OnnxContext& context) {
+  const Shape& x = context.shape(0);
+  const int64_t axis = x.rank() - 1, size = x[x.rank() - 1];
+  const std::string first = onnx_slice(context.graph, context.input(0), axis, 0, size / 2);
+  return {first, onnx_slice(context.graph, context.input(0), axis, size / 2, size)};
 }
-
-int64_t last_of(const Shape& shape) { return shape[shape.rank() - 1]; }
 
 }  // namespace
 
@@ -50,9 +51,21 @@ FLEET_ONNX(add_layer_norm) {
 }
 
 FLEET_ONNX(swiglu) {
-  const auto parts = halves(context, context.input(0), last_of(context.shape(0)));
-  const std::string sigmoid = context.graph.node("Sigmoid", {parts[0]});
-  context.node("Mul", {context.graph.node("Mul", {parts[0], sigmoid}), parts[1]});
+  const auto [gate, up] = halves(context);
+  const std::string sigmoid = context.graph.node("Sigmoid", {gate});
+  context.node("Mul", {context.graph.node("Mul", {gate, sigmoid}), up});
+}
+
+FLEET_ONNX(geglu) {
+  const auto [gate, up] = halves(context);
+  const bool approximate = context.attributes().boolean("approximate");
+  context.node("Mul", {onnx_gelu(context.graph, gate, approximate), up});
+}
+
+FLEET_ONNX(gather_rows) {
+  const std::string index =
+      context.graph.node("Unsqueeze", {context.input(1), context.graph.integers({2})});
+  context.node("GatherND", {context.input(0), index}, {{"batch_dims", int64_t{1}}});
 }
 
 }  // namespace fleet
