@@ -76,6 +76,7 @@ WorkerArguments from_settings(const Settings& given) {
           .print_plan = given.boolean("print_plan"),
           .rank = integer_or("rank", -1),
           .ranks = integer_or("ranks", 0),
+          .servers = integer_or("servers", -1),
           .print_program = text_if_given("print_program"),
           .print_flags = text_if_given("print_flags"),
           .print_operations = given.boolean("print_operations"),
@@ -161,9 +162,10 @@ void check_combinations(const WorkerArguments& arguments) {
   const bool prints = arguments.check || arguments.explain || arguments.print_config ||
                       arguments.print_plan || !arguments.print_program.empty() ||
                       !arguments.save_strategy.empty();
-  if ((arguments.rank >= 0 || arguments.ranks > 0) && !prints) {
+  if ((arguments.rank >= 0 || arguments.ranks > 0 || arguments.servers >= 0) && !prints) {
     throw Error(ErrorCode::kUsage,
-                "--rank and --ranks require --check, --explain, --save_strategy, --print_config, "
+                "--rank, --ranks and --servers require --check, --explain, --save_strategy, "
+                "--print_config, "
                 "--print_program or --print_plan",
                 {}, "start a job of several ranks with fleetrun --nproc_per_node=N");
   }

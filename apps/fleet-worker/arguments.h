@@ -24,6 +24,7 @@ struct WorkerArguments {
   bool print_keys = false;
   bool print_plan = false;
   int rank = -1, ranks = 0;   // printed or explained; -1 and 0: the environment's
+  int servers = -1;           // of the same job; -1: the environment's
   std::string print_program;  // "", "text" or "dot"
   std::string print_flags;    // "", "text" or "markdown"
   bool print_operations = false;

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "cost/rates.h"
+#include "explain_servers.h"
 #include "train/choose_strategy.h"
 #include "train/device_settings.h"
 #include "train/explain.h"
@@ -81,6 +82,9 @@ void explain_job(const WorkerArguments& arguments, const ConfigTree& given, char
   ExplainOptions options{.rank = std::max(arguments.rank, 0),
                          .ranks = ranks_of(arguments),
                          .nodes = nodes_of(arguments)};
+  const int servers =
+      arguments.servers >= 0 ? arguments.servers : static_cast<int>(servers_from_env().size());
+  if (servers > 0) return explain_job_with_servers(arguments, tree, options.ranks, servers);
   check_ranks(options.rank, options.ranks, options.nodes);
   options.process_bytes = static_cast<size_t>(process_memory().resident);
   const int ranks_here = options.ranks / options.nodes;
@@ -90,6 +94,11 @@ void explain_job(const WorkerArguments& arguments, const ConfigTree& given, char
     tree.set("train.device", accelerators().front(), "--for");
   }
   const Job job = make_job(tree);
+  // Measurements would take a minute before the start's refusal.
+  if (!job.tables.empty() && !job.train.boolean("evaluate_only")) {
+    throw Error(ErrorCode::kUsage, "tables need parameter servers, and none are given", "tables",
+                "give their number with --servers, or remove the section");
+  }
   const DeviceChoice choice = choose_device_to_print(job);
   const bool absent = !choice.missing.empty();
   options.backend = absent ? choice.missing : choice.device->backend();
@@ -111,6 +120,8 @@ void explain_job(const WorkerArguments& arguments, const ConfigTree& given, char
                 "train.device", "name a card with --for: " + join(card_names(), ", "));
   } else {
     restart_with_threads(options.threads, argv);
+    spdlog::info("measuring what it takes to read some batches of data.source {}",
+                 job.data.text("source"));
     input = measure_input(job, *choice.device,
                           {.rank = options.rank,
                            .world = options.ranks,
@@ -129,7 +140,6 @@ void explain_job(const WorkerArguments& arguments, const ConfigTree& given, char
                                  .low = job.strategy.boolean("amp"),
                                  .again = arguments.measure == "again",
                                  .device = options.backend};
-    options.rates_of_stream = stream_rates(measure, arguments.measure != "never");
     options.rates =
         arguments.measure == "never" ? read_rates(rates_file_of(measure)) : measured_rates(measure);
   }

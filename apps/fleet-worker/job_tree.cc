@@ -14,9 +14,12 @@ ConfigTree read_job_tree(const JobLine& line) {
   ConfigTree tree =
       is_folder(line.file) ? job_of_checkpoint(line.file) : ConfigTree::from_file(line.file);
   apply_flags(tree);
-  std::vector<std::string> left_out = apply_overrides(tree, line.overrides);
-  left_out.push_back(divide_global_batch(tree, line.ranks));
-  for (const std::string& text : left_out) {
+  std::vector<std::string> lines;
+  if (line.servers) lines = apply_server_flags(tree);
+  const std::vector<std::string> left_out = apply_overrides(tree, line.overrides);
+  lines.insert(lines.end(), left_out.begin(), left_out.end());
+  lines.push_back(divide_global_batch(tree, line.ranks));
+  for (const std::string& text : lines) {
     if (line.verbose && !text.empty()) spdlog::info("{}", text);
   }
   if (!tree.peek("train.name")) {

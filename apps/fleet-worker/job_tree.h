@@ -14,7 +14,8 @@ struct JobLine {
   std::vector<std::string> overrides;  // "key=value"
   std::string device;                  // "": from the job file
   int64_t ranks = 1;                   // that share data.global_batch_size
-  bool verbose = true;                 // log what an override leaves without effect
+  bool servers = false;                // the job has parameter servers
+  bool verbose = true;                 // log what flags and overrides change
 };
 
 // kUsage, kNotFound.

@@ -3,10 +3,12 @@
 #include <cstdio>
 #include <exception>
 
+#include "api/serve.h"
 #include "api/worker.h"
 #include "arguments.h"
 #include "backend/cpu/wait_policy.h"
 #include "base/commands.h"
+#include "base/counted.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -16,6 +18,7 @@
 #include "base/log.h"
 #include "base/standard_streams.h"
 #include "base/terminal_text.h"
+#include "base/terminal_width.h"
 #include "base/text.h"
 #include "base/unblock_signals.h"
 #include "exec/backend.h"
@@ -23,12 +26,18 @@
 #include "graph/op_reference.h"
 #include "hf/export.h"
 #include "job_tree.h"
+#include "observe/rank_progress.h"
 #include "onnx/export.h"
 #include "pack_command.h"
+#include "ps/client.h"
+#include "ps/explain.h"
+#include "ps/job_tables.h"
+#include "ps/saved_tables.h"
 #include "rendezvous/store_client.h"
 #include "store/env.h"
 #include "store/store.h"
 #include "strategy/reference.h"
+#include "strategy/server_mode.h"
 #include "strategy/strategy_file.h"
 #include "train/device_settings.h"
 #include "train/job_check.h"
@@ -42,8 +51,7 @@ namespace {
 // Prints the Plan for train.device, even if that is a GPU which this machine lacks: kernels then
 // answer without a device.
 void print_plan(BuiltProgram built, const std::string& backend, Device* device) {
-  const PlanOptions options{
-      .backend = backend, .device = device, .compute_streams = built.strategy->compute_streams()};
+  const PlanOptions options{.backend = backend, .device = device};
   std::fputs(plan_program(std::move(built.program), built.keep, options).text().c_str(), stdout);
 }
 
@@ -52,12 +60,18 @@ int64_t world_of(const WorkerArguments& arguments) {
   return arguments.ranks > 0 ? arguments.ranks : env_int_or("PADDLE_TRAINERS_NUM", 1);
 }
 
+// Its parameter servers: --servers, else what the environment says.
+int servers_of_line(const WorkerArguments& arguments) {
+  return arguments.servers >= 0 ? arguments.servers : static_cast<int>(servers_from_env().size());
+}
+
 ProgramOptions program_options(const WorkerArguments& arguments) {
   const ProgramOptions options{
       .rank = static_cast<int>(arguments.rank >= 0 ? arguments.rank
                                                    : env_int_or("PADDLE_TRAINER_ID", 0)),
       .world = static_cast<int>(world_of(arguments)),
-      .nodes = static_cast<int>(env_int_or("PADDLE_NNODES", 1))};
+      .nodes = static_cast<int>(env_int_or("PADDLE_NNODES", 1)),
+      .servers = servers_of_line(arguments)};
   if (options.rank >= options.world) {
     throw Error(ErrorCode::kUsage,
                 "rank " + std::to_string(options.rank) + " of a job of " +
@@ -89,7 +103,20 @@ std::string check(const WorkerArguments& arguments, const Job& job) {
   }
   const bool only_network =
       predicts(job) || !arguments.export_onnx.empty() || !arguments.export_hf.empty();
-  return only_network ? check_network_only(job, options) : check_training(job, options);
+  if (only_network) return check_network_only(job, options);
+  return check_training(job, options, [&](const Program& program) {
+    if (options.servers == 0) return;
+    ps::servers_explained(program, options.servers, ps::tables_of(job, program),
+                          server_settings(strategy_from(job.strategy)).mode);  // or its error
+  });
+}
+
+// The line of --print_config about parameter servers.
+void print_mode(const Job& job, const ProgramOptions& options) {
+  if (options.servers == 0) return;
+  const ServerSettings settings = server_settings(strategy_from(job.strategy));
+  std::printf("# %s: mode %s\n", counted(options.servers, "parameter server").c_str(),
+              settings.text().c_str());
 }
 
 // Handles the printing options and --check; returns true if one was given. not_checked: see
@@ -112,6 +139,7 @@ bool print(const WorkerArguments& arguments, const ConfigTree& tree, std::string
   ProgramOptions options = program_options(arguments);
   if (arguments.print_config) {
     std::fputs(escape_controls(job.settings.print()).c_str(), stdout);
+    print_mode(job, options);
     if (!program && !arguments.print_plan) check_job(job, options);
   }
   if (!program && !arguments.print_plan) return true;
@@ -149,7 +177,7 @@ void save(const WorkerArguments& arguments, const ConfigTree& tree) {
   }
 }
 
-int predict_images(const Job& job, const World& world, Device& device,
+int run_prediction(const Job& job, const World& world, Device& device,
                    const JobCommunicators& communicators, const Worker& worker) {
   Communicator* control =
       communicators.control ? communicators.control.get() : communicators.compute.get();
@@ -158,12 +186,13 @@ int predict_images(const Job& job, const World& world, Device& device,
                                         .world = world.size,
                                         .control = control,
                                         .store = world.store,
-                                        .stop = worker.stop_signal()});
+                                        .stop = worker.stop_signal(),
+                                        .open_rows = ps::open_saved_tables});
   if (result.stopped_by != 0) return 128 + result.stopped_by;
   if (world.rank == 0) {
     const std::string& output = job.settings.text("predict.output");
-    spdlog::info("predicted {} image{} ({} could not be used){}", result.images,
-                 result.images == 1 ? "" : "s", result.failed, output == "-" ? "" : ": " + output);
+    spdlog::info("predicted {} {}{} ({} could not be used){}", result.samples, result.unit,
+                 result.samples == 1 ? "" : "s", result.failed, output == "-" ? "" : ": " + output);
   }
   return 0;
 }
@@ -177,6 +206,13 @@ bool run_named_command(int argc, char** argv, int* code) {
   set_up_logging(env_or(kEnvLogLevel, "INFO"), "fleetrun");
   *code = run_command(*command, std::vector<std::string>(argv + 2, argv + argc));
   return true;
+}
+
+// For the log: "rank 0", "server 1".
+std::string process_name() {
+  const int server = server_from_env();
+  return server >= 0 ? "server " + std::to_string(server)
+                     : "rank " + env_or("PADDLE_TRAINER_ID", "0");
 }
 
 // not_checked: set by --check.
@@ -195,12 +231,13 @@ int run(int argc, char** argv, std::string* not_checked) {
     std::fputs(operations_markdown().c_str(), stdout);
     return 0;
   }
-  set_up_logging(arguments.log_level, "rank " + env_or("PADDLE_TRAINER_ID", "0"));
+  set_up_logging(arguments.log_level, process_name());
   set_store_connector(connect_store_from_env);
   ConfigTree tree = read_job_tree({.file = arguments.job_file,
                                    .overrides = arguments.overrides,
                                    .device = arguments.device,
                                    .ranks = world_of(arguments),
+                                   .servers = servers_of_line(arguments) > 0,
                                    .verbose = env_int_or("PADDLE_TRAINER_ID", 0) == 0});
   if (!arguments.predict.empty()) {
     tree.set("predict.input", Json(arguments.predict).dump(), "--predict");
@@ -232,8 +269,12 @@ int run(int argc, char** argv, std::string* not_checked) {
     return 0;
   }
   const Worker worker = join_job();
-  std::optional<StartupStopTimeout> start(std::in_place);
   const World& world = worker.world();
+  if (world.server >= 0) {
+    serve(job, world, worker.stop_signal());
+    return 0;
+  }
+  std::optional<StartupStopTimeout> start(std::in_place);
   // A rank that has a GPU but computes on the CPU logs that itself, because other ranks may use
   // theirs.
   const DeviceChoice choice =
@@ -242,9 +283,12 @@ int run(int argc, char** argv, std::string* not_checked) {
   const JobCommunicators communicators = make_job_communicators(job, world, *choice.device);
   if (predicts(job)) {
     start.reset();  // an abrupt end would leave a partial output file
-    return predict_images(job, world, *choice.device, communicators, worker);
+    return run_prediction(job, world, *choice.device, communicators, worker);
   }
-  const RunStart of_run{.run = env_or(kEnvRun, ""), .restarted = env_int_or(kEnvGeneration, 1) > 1};
+  // Until the trainer says it itself.
+  if (world.replacement > 0) ProgressWriter::from_env().set_replaceable(true);
+  const RunStart of_run{.run = env_or(kEnvRun, ""),
+                        .restarted = env_int_or(kEnvGeneration, 1) > 1 || world.replacement > 0};
   Trainer trainer(
       make_job_at_start(tree, world, *choice.device, communicators, false, of_run), *choice.device,
       {.rank = world.rank,
@@ -253,6 +297,11 @@ int run(int argc, char** argv, std::string* not_checked) {
        .communicator = communicators.compute.get(),
        .control = communicators.control.get(),
        .store = world.store,
+       .servers = servers_of(job, world, *choice.device),
+       .open_rows = ps::open_saved_tables,
+       .exchange = communicators.exchange,
+       .replacement = world.replacement,
+       .replaced_step = world.replaced_step,
        .stop = worker.stop_signal(),
        .saves = worker.checkpoint_requests(),
        .terminal_width = static_cast<int>(env_int_or(kEnvTerminalWidth, terminal_width(1))),

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
+#include "base/terminal_width.h"
 #include "base/text.h"
 #include "data/pack_images.h"
 #include "observe/progress.h"

@@ -7,6 +7,7 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/terminal_text.h"
+#include "base/terminal_width.h"
 #include "observe/progress.h"
 #include "store/text_commands.h"
 #include "text/tokenize_corpus.h"

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
+#include "base/terminal_width.h"
 #include "observe/progress.h"
 #include "store/text_commands.h"
 #include "text/bpe_trainer.h"
@@ -22,7 +23,9 @@ namespace {
 text::BpeTrainerSettings trainer_settings(const Settings& given) {
   text::BpeTrainerSettings settings{
       .vocabulary_size = static_cast<size_t>(given.integer("vocabulary_size")),
-      .min_frequency = static_cast<uint64_t>(given.integer("min_frequency"))};
+      .min_frequency = static_cast<uint64_t>(given.integer("min_frequency")),
+      .cls_token = given.text("cls_token"),
+      .sep_token = given.text("sep_token")};
   if (given.given("special_token")) settings.special_tokens = given.texts("special_token");
   return settings;
 }

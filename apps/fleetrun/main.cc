@@ -14,6 +14,7 @@
 #include "base/standard_error.h"
 #include "base/standard_streams.h"
 #include "base/terminal_text.h"
+#include "base/terminal_width.h"
 #include "commands.h"
 #include "daemon/fleetd.h"
 #include "daemon/node_jobs.h"
@@ -39,7 +40,7 @@ std::string list_of_commands() {
     if (command.internal) continue;
     std::string left = "  fleetrun " + command.name;
     left.resize(std::max<size_t>(left.size() + 2, 26), ' ');
-    lines += left + command.summary() + "\n";
+    lines += fleet::wrapped_text(left + command.summary(), left.size(), fleet::help_width()) + "\n";
   }
   return lines;
 }

@@ -130,7 +130,7 @@ std::string man_page() {
                      option_entries(start_and_inspect_options()) +
                      ".SS Options of other launchers\nThey are translated, ignored with a note, "
                      "or rejected with the command to use.\n.nf\n" +
-                     roff(compat_help()) + ".fi\n" + ".SH COMMANDS\n";
+                     roff(compat_help(98)) + ".fi\n" + ".SH COMMANDS\n";
   for (const Command& command : commands()) {
     if (!command.internal) text += command_section(command);
   }
