@@ -39,7 +39,7 @@ trap 'rm -rf "$results"' EXIT
 # Third-party headers of this machine: they do not depend on the processor. All of /usr/include would hide the cross
 # compiler's own headers.
 mkdir "$results/include" "$results/multiarch"
-for name in absl boost CLI fmt gloo google grpc grpcpp minizip nlohmann oneapi openssl spdlog webp 'dnnl*' gif_lib.h jerror.h \
+for name in absl boost CLI fmt gloo google grpc grpcpp minizip nlohmann oneapi openssl rocksdb spdlog webp 'dnnl*' gif_lib.h jerror.h \
             jmorecfg.h jpeglib.h 'png*.h' zconf.h zlib.h; do
   for header in /usr/include/$name; do
     [ ! -e "$header" ] || ln -s "$header" "$results/include/"

@@ -13,9 +13,9 @@ work=$build/races
 mkdir -p "$work"
 # None of them uses gRPC: its library is not instrumented.
 sources=(lib/common/base/{log,thread}.cc
-         lib/control/rendezvous/{client,job_host,kv_state,local_transport}.cc lib/control/transport/ticker.cc
+         lib/control/rendezvous/{client,job_host,kv_state,local_transport}.cc lib/common/transport/ticker.cc
          tests/control/rendezvous/{kv_state,local_nodes_race,local_transport}_test.cc
-         tests/control/transport/{queued_writer,ticker}_test.cc)
+         tests/common/transport/{queued_writer,ticker}_test.cc)
 printf '#include "%s"\n' "${sources[@]}" >"$work/races.cc"
 
 # A race that must be reported.
@@ -36,10 +36,11 @@ link=${link#* -o bin/rendezvous_tests }
 link=${link%% && :*}
 # Without what is compiled here.
 own=races/
-for library in lib/common/base/libfleet_base.a lib/control/{rendezvous/libfleet_rendezvous,transport/libfleet_transport}.a; do
+for folder in lib/common/{base,transport} lib/control/rendezvous; do
+  library=$folder/libfleet_$(basename "$folder").a
   cp "$build/$library" "$work/"
   for source in "${sources[@]}"; do
-    [ "$(dirname "$source")" != "$(dirname "$library")" ] || ar d "$work/$(basename "$library")" "$(basename "$source").o"
+    [ "$(dirname "$source")" != "$folder" ] || ar d "$work/$(basename "$library")" "$(basename "$source").o"
   done
   link=${link// $library / $own$(basename "$library") }
 done

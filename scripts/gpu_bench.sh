@@ -4,6 +4,10 @@
 # tarball. Without PyTorch it measures fleetrun alone.
 #
 #   scripts/gpu_bench.sh [NAME] [--output FOLDER] [--data FOLDER] [--limit SECONDS] [--smoke]
+#   scripts/gpu_bench.sh families [NET...] [--next] ...
+#
+# families measures a network of each family, at most 60 s each, and sorts them by ratio; its results accumulate in FOLDER/families
+# by card and version, and --next begins with those that are missing.
 #
 # Without a name, lists the benchmarks. Prints one line per measurement, and last "NAME: ratio R (ours A UNIT, PEER B UNIT)"; FOLDER
 # (output/gpu_bench) gets NAME.json and log.txt. --data: folder of imagenet_200.tar and cifar10_jpeg.tar.xz (FLEET_SHARED_DATA).

@@ -21,6 +21,8 @@ import os
 import struct
 import sys
 
+from golden_draws import draws
+
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("models", nargs="*", default=[])
 parser.add_argument("--out", default=os.path.join(os.path.dirname(__file__), "..", "tests", "golden"))
@@ -39,26 +41,6 @@ except ImportError as error:
 
 CLASSES = 10
 SAMPLES = 8  # elements stored of each tensor
-
-
-def fnv1a(text):
-    value = 0xCBF29CE484222325
-    for byte in text.encode():
-        value = ((value ^ byte) * 0x100000001B3) % 2**64
-    return value
-
-
-def splitmix64(values):
-    with numpy.errstate(over="ignore"):
-        z = values + numpy.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
-        return z ^ (z >> numpy.uint64(31))
-
-
-def draws(name, count):
-    with numpy.errstate(over="ignore"):
-        return splitmix64(numpy.uint64(fnv1a(name)) + numpy.arange(count, dtype=numpy.uint64))
 
 
 def tensor(name, shape):

@@ -12,6 +12,8 @@ import math
 import os
 import sys
 
+from golden_draws import fnv1a, splitmix64
+
 try:
     import torch
     from torchvision.transforms import v2
@@ -19,21 +21,6 @@ try:
 except ImportError as error:
     print(f"SKIP: {error.name} is not installed here (pip install torch torchvision)")
     sys.exit(0)
-
-
-def splitmix64(value):
-    mask = 2**64 - 1
-    z = (value + 0x9E3779B97F4A7C15) & mask
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
-    return z ^ (z >> 31)
-
-
-def fnv1a(text):
-    value = 0xCBF29CE484222325
-    for byte in text.encode():
-        value = ((value ^ byte) * 0x100000001B3) % 2**64
-    return value
 
 
 def image(name, channels, height, width):

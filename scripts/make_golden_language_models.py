@@ -11,7 +11,6 @@ Metadata: config, batch, length, loss, losses (before each of 20 steps of AdamW:
 """
 import argparse
 import json
-import math
 import os
 import sys
 import tempfile
@@ -27,6 +26,8 @@ try:
     import transformers
     from safetensors.numpy import save_file
     from transformers import AutoConfig, AutoModelForCausalLM
+
+    from golden_tensors import draws, tensor
 except ImportError as error:
     print(f"SKIP: {error.name} is not installed here (pip install torch transformers safetensors)")
     sys.exit(0)
@@ -51,32 +52,6 @@ CASES = {  # name: (config, batch, length)
     "qwen3": (dict(LLAMA, model_type="qwen3", head_dim=16, tie_word_embeddings=True, max_position_embeddings=32), 2, 13),
 }
 del CASES["qwen2"][0]["head_dim"]
-
-
-def fnv1a(text):
-    value = 0xCBF29CE484222325
-    for byte in text.encode():
-        value = ((value ^ byte) * 0x100000001B3) % 2**64
-    return value
-
-
-def draws(name, count):
-    with numpy.errstate(over="ignore"):
-        z = numpy.arange(count, dtype=numpy.uint64) + numpy.uint64(fnv1a(name)) + numpy.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
-        return z ^ (z >> numpy.uint64(31))
-
-
-def tensor(name, shape):
-    u = ((draws(name, math.prod(shape)) >> numpy.uint64(40)).astype(numpy.float64) * 2 / 2**24 - 1).astype(numpy.float32)
-    if len(shape) >= 2:
-        u = u * numpy.float32(math.sqrt(6 / (math.prod(shape) / shape[0])))
-    elif name.endswith("weight"):
-        u = numpy.float32(1) + u * numpy.float32(0.25)
-    else:
-        u = u * numpy.float32(0.1)
-    return torch.from_numpy(u.reshape(shape))
 
 
 def model_of(config):
@@ -117,9 +92,11 @@ def generate(name, config, batch, length):
 
 def write_configs():
     configs = {}
-    for family in ("gpt2", "llama", "mistral", "qwen2", "qwen3"):
+    names = {"gpt2": "GPT2LMHeadModel", "bert": "BertForPreTraining", "roberta": "RobertaForMaskedLM",
+             "distilbert": "DistilBertForMaskedLM"}
+    for family in ("gpt2", "llama", "mistral", "qwen2", "qwen3", "bert", "roberta", "distilbert"):
         config = AutoConfig.for_model(family)
-        config.architectures = [{"gpt2": "GPT2LMHeadModel"}.get(family, family.capitalize() + "ForCausalLM")]
+        config.architectures = [names.get(family, family.capitalize() + "ForCausalLM")]
         with tempfile.TemporaryDirectory() as folder:
             config.save_pretrained(folder)
             saved = json.load(open(os.path.join(folder, "config.json")))

@@ -12,6 +12,8 @@ import json
 import os
 import sys
 
+from golden_draws import MASK, fnv1a, splitmix64
+
 try:
     import torch
     from torch.nn import functional
@@ -21,22 +23,6 @@ try:
 except ImportError as error:
     print(f"SKIP: {error.name} is not installed here (pip install torch transformers)")
     sys.exit(0)
-
-MASK = 2**64 - 1
-
-
-def splitmix64(value):
-    z = (value + 0x9E3779B97F4A7C15) & MASK
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
-    return z ^ (z >> 31)
-
-
-def fnv1a(text):
-    value = 0xCBF29CE484222325
-    for byte in text.encode():
-        value = ((value ^ byte) * 0x100000001B3) & MASK
-    return value
 
 
 def tensor(name, shape, dtype=torch.float32):

@@ -26,7 +26,7 @@ while [ $# -gt 0 ]; do
 done
 case $output in
   *.tar.xz) compress=(xz -T0 -6) ;;
-  *.tar.gz) compress=(gzip -n) ;;
+  *.tar.gz) compress=(gzip -n9) ;;
   *) die "--output $output: end it in .tar.xz or .tar.gz" ;;
 esac
 

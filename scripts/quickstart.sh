@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # From a bare Debian 12 to two ranks training on real images: packages, build, then Fashion-MNIST for a few epochs.
 # The last line shows the accuracy on the test images. Passes its arguments on: scripts/quickstart.sh --set train.epochs=1
-# scripts/quickstart.sh text trains a small language model on a dictionary instead, and lets it write (scripts/text_demo.sh).
+# scripts/quickstart.sh text trains a small language model on a dictionary instead, and lets it write (scripts/text_demo.sh);
+# scripts/quickstart.sh classifier trains a BERT to tell the subject of its entries (scripts/classifier_demo.sh).
 # It installs only what this needs, and builds no tests. After an interruption or a failure, it goes on where it was.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -13,6 +14,11 @@ if [ "${1:-}" = text ]; then
   data=dict-foldoc
   training="train a language model on two ranks (two minutes), and let it write"
   command=(scripts/text_demo.sh "$@")
+elif [ "${1:-}" = classifier ]; then
+  shift
+  data=dict-foldoc
+  training="train a classifier of texts on two ranks (a minute), and let it classify three sentences"
+  command=(scripts/classifier_demo.sh "$@")
 fi
 jobs=$(job_count)
 build_minutes=$((9 / jobs + 1))

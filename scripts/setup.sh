@@ -15,6 +15,7 @@ packages=(
   libgloo-dev                                                                          # transport between hosts
   libjpeg62-turbo-dev libpng-dev libwebp-dev libgif-dev zlib1g-dev                     # images, idx.gz
   libminizip-dev                                                                       # PyTorch's files of weights
+  librocksdb-dev                                                                       # sparse tables larger than memory
 )
 developer_packages=(
   build-essential ccache                                                               # building again and again

@@ -3,28 +3,9 @@
 # half of scripts/quickstart.sh text. Passes its arguments on to the training: scripts/text_demo.sh --set train.max_steps=100
 # Files that are there already are not made again.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source scripts/foldoc.sh
 
-dictionary=/usr/share/dictd/foldoc.dict.dz
-folder=output/foldoc_text
-fleetrun=build/release/bin/fleetrun
-
-[ -e "$dictionary" ] || die "$dictionary is missing: install the package dict-foldoc (scripts/quickstart.sh text does it)"
-[ -x "$fleetrun" ] || die "$fleetrun is missing: run scripts/quickstart.sh text"
-
-# An entry is a document: its headword begins a line behind an empty line.
-entries() {
-  gunzip -c <"$dictionary" | sed 's/\\/\\\\/g; s/"/\\"/g; s/\t/\\t/g; s/\r//g' | awk '
-    function finish() { if (entry != "") print "{\"text\": \"" entry "\"}"; entry = "" }
-    /^$/ { empty = empty "\\n"; next }
-    { if (empty != "" && /^[^ ]/) finish(); entry = entry == "" ? $0 : entry "\\n" empty $0; empty = "" }
-    END { finish() }'
-}
-
-mkdir -p "$folder"
-if [ ! -e "$folder/foldoc.jsonl" ]; then
-  entries >"$folder/foldoc.part"
-  mv "$folder/foldoc.part" "$folder/foldoc.jsonl"
-fi
+foldoc_entries text
 [ -e "$folder/tokenizer.json" ] ||
   "$fleetrun" train_tokenizer "$folder/foldoc.jsonl" --vocabulary_size 2048 -o "$folder/tokenizer.json"
 "$fleetrun" tokenize "$folder/foldoc.jsonl" --tokenizer "$folder/tokenizer.json" -o "$folder/train.bin" --validation 0.02

@@ -6,6 +6,7 @@ import statistics
 import sys
 import time
 
+import families
 import images
 import job
 import machine
@@ -329,17 +330,22 @@ BENCHES = {
     "steps": steps_of_the_way,
     "roofline": roofline_,
     "trace_cost": trace_cost_,
+    "families": families.families,
 }
 
 
 def main():
     parser = argparse.ArgumentParser(prog="gpu_bench.sh", description=__doc__.splitlines()[0])
     parser.add_argument("name", nargs="?", choices=list(BENCHES), help="benchmark to run (default: list them)")
+    parser.add_argument("networks", nargs="*", help="for families: the networks (default: all of its list)")
+    parser.add_argument("--next", action="store_true", help="for families: begin with networks that were not measured yet")
     parser.add_argument("--output", default="output/gpu_bench", help="folder for NAME.json, log.txt and the jobs' output")
     parser.add_argument("--data", help="folder with the archives of real images (default: FLEET_SHARED_DATA)")
     parser.add_argument("--limit", type=float, default=530, help="time limit of the whole benchmark in seconds")
     parser.add_argument("--smoke", action="store_true", help="run a tiny version on the CPU, to test the benchmark")
     options = parser.parse_args()
+    if options.networks and options.name != "families":
+        parser.error(f"{options.name} takes no networks")
     if options.name is None:
         for name, run in BENCHES.items():
             print(f"{name:20} {run.__doc__}")

@@ -9,36 +9,23 @@
 // Links: train backend_cpu
 // Libraries: DNNL::dnnl OpenMP::OpenMP_CXX
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
-#include "exec/backend.h"
 #include "tensor/host.h"
 #include "tests/bench/resnet50_primitives.h"
 #include "tests/bench/resnet50_step.h"
+#include "tests/bench/step_options.h"
 
 namespace fleet::bench {
 namespace {
 
 constexpr int64_t kBatch = 16;
 
-struct Options {
-  int rounds = 9;
-  bool bf16 = false, profile = false, print_plan = false;
-};
-
-Options parse(int argc, char** argv) {
-  Options options;
+StepOptions parse(int argc, char** argv) {
+  StepOptions options{.rounds = 9};
   for (int i = 1; i < argc; ++i) {
-    if (!std::strcmp(argv[i], "--rounds") && i + 1 < argc) {
-      options.rounds = std::max(1, std::atoi(argv[++i]));
-    } else if (!std::strcmp(argv[i], "--bf16")) {
-      options.bf16 = true;
-    } else if (!std::strcmp(argv[i], "--profile")) {
-      options.profile = true;
-    } else if (!std::strcmp(argv[i], "--print_plan")) {
-      options.print_plan = true;
-    } else if (!std::strcmp(argv[i], "--cpu_time")) {
+    if (options.take(argc, argv, &i)) continue;
+    if (!std::strcmp(argv[i], "--cpu_time")) {
       use_cpu_time() = true;
     } else {
       throw Error(ErrorCode::kUsage, "unknown option", argv[i],
@@ -48,12 +35,8 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-int run(const Options& options) {
-  std::string why;
-  if (options.bf16 && low_precision_types("cpu", &why).empty()) {
-    std::printf("SKIP: %s\n", why.c_str());
-    return 0;
-  }
+int run(const StepOptions& options) {
+  if (!options.can_run()) return 0;
   HostDevice device;
   ResNet50Step step(device, kBatch, options.bf16);
   if (options.print_plan) std::fputs(step.executor().plan().text().c_str(), stdout);

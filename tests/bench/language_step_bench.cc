@@ -1,46 +1,35 @@
-// A whole training step of a language model (AdamW, 4 rows of 256 tokens) against the products of
+// A whole training step of a language model (AdamW) against the products of
 // its linear operations and of its head alone (oneDNN's, forward and both gradients; attention's
 // products are not counted), in turns. Processor seconds: run it with OMP_NUM_THREADS=1.
 //
-//   bench_language_step llama|gpt2 [--bf16] [--rounds N] [--profile] [--print_plan]
+//   bench_language_step llama|gpt2|bert|bert_dropout|bert_pretraining [--bf16] [--rounds N]
+//   [--profile] [--print_plan]
 //
 // The last line: "step SECONDS products SECONDS loss LOSS", medians of the rounds.
 // Links: train backend_cpu
 // Libraries: DNNL::dnnl OpenMP::OpenMP_CXX
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <dnnl.hpp>
 
-#include "exec/backend.h"
 #include "tensor/host.h"
 #include "tests/bench/language_step.h"
+#include "tests/bench/step_options.h"
 #include "tests/bench/times.h"
 
 namespace fleet::bench {
 namespace {
 
-constexpr int64_t kBatch = 4, kLength = 256;
-
-struct Options {
+struct Options : StepOptions {
   std::string model;
-  int rounds = 3;
-  bool bf16 = false, profile = false, print_plan = false;
 };
 
 Options parse(int argc, char** argv) {
-  Options options;
+  Options options{{.rounds = 3}, {}};
   for (int i = 1; i < argc; ++i) {
-    if (!std::strcmp(argv[i], "--rounds") && i + 1 < argc) {
-      options.rounds = std::max(1, std::atoi(argv[++i]));
-    } else if (!std::strcmp(argv[i], "--bf16")) {
-      options.bf16 = true;
-    } else if (!std::strcmp(argv[i], "--profile")) {
-      options.profile = true;
-    } else if (!std::strcmp(argv[i], "--print_plan")) {
-      options.print_plan = true;
-    } else if (argv[i][0] != '-' && options.model.empty()) {
+    if (options.take(argc, argv, &i)) continue;
+    if (argv[i][0] != '-' && options.model.empty()) {
       options.model = argv[i];
     } else {
       throw Error(ErrorCode::kUsage, "unknown option", argv[i],
@@ -89,8 +78,9 @@ class Products {
   Products(const LanguageModelSizes& sizes, bool bf16)
       : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_), layers_(sizes.layers) {
     const auto type = bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
-    for (const auto& [outputs, inputs] : sizes.linear) add(layer_, type, outputs, inputs);
-    add(head_, type, sizes.vocabulary, sizes.hidden);
+    const int64_t rows = sizes.batch * sizes.length;
+    for (const auto& [outputs, inputs] : sizes.linear) add(layer_, type, rows, outputs, inputs);
+    if (sizes.head_rows > 0) add(head_, type, sizes.head_rows, sizes.vocabulary, sizes.hidden);
   }
 
   void run() {
@@ -102,12 +92,11 @@ class Products {
   }
 
  private:
-  void add(std::vector<Product>& to, dnnl::memory::data_type type, int64_t outputs,
+  void add(std::vector<Product>& to, dnnl::memory::data_type type, int64_t rows, int64_t outputs,
            int64_t inputs) {
-    constexpr int64_t kRows = kBatch * kLength;
-    to.emplace_back(engine_, type, kRows, inputs, outputs, false, true);
-    to.emplace_back(engine_, type, kRows, outputs, inputs, false, false);
-    to.emplace_back(engine_, type, outputs, kRows, inputs, true, false);
+    to.emplace_back(engine_, type, rows, inputs, outputs, false, true);
+    to.emplace_back(engine_, type, rows, outputs, inputs, false, false);
+    to.emplace_back(engine_, type, outputs, rows, inputs, true, false);
   }
 
   dnnl::engine engine_;
@@ -124,13 +113,9 @@ double seconds_of(const Body& body) {
 }
 
 int run(const Options& options) {
-  std::string why;
-  if (options.bf16 && low_precision_types("cpu", &why).empty()) {
-    std::printf("SKIP: %s\n", why.c_str());
-    return 0;
-  }
+  if (!options.can_run()) return 0;
   HostDevice device;
-  LanguageStep step(device, options.model, kBatch, kLength, options.bf16);
+  LanguageStep step(device, options.model, options.bf16);
   if (options.print_plan) std::fputs(step.executor().plan().text().c_str(), stdout);
   Products products(language_model_sizes(options.model), options.bf16);
   step.run();

@@ -92,6 +92,24 @@ class OnAGpu(unittest.TestCase):
     def test_roofline(self):
         self.assertRegex(self.result("roofline"), r"^roofline: ratio 1\.\d+ \(ours 25600 images/s, bound patterns 1\d+ images/s\)$")
 
+    # A network below its bar is shown first, with its slowest operations; results accumulate.
+    def test_families(self):
+        code, text = self.run_main(bench, "families", "resnet18", "mobilenet_v2")
+        self.assertEqual(code, 0, text)
+        self.assertIn("families: lowest ratio 0.51 of 2 networks", text)
+        self.assertLess(text.index("mobilenet_v2  256"), text.index("resnet18      256"))
+        self.assertEqual(text.count("mobilenet_v2: conv2d_"), 5)
+        self.assertNotIn("resnet18: conv2d_", text)
+        code, text = self.run_main(bench, "families", "resnet18", "vgg16", "--next")
+        self.assertEqual(code, 0, text)
+        self.assertLess(text.index("vgg16: 12800 images/s"), text.index("resnet18: 25600 images/s"))
+        self.assertIn("of 3 networks", text)
+        self.assertIn("mobilenet_v2  256", text)
+
+    def test_families_refuses_a_network_without_figures(self):
+        with self.assertRaises(SystemExit):
+            self.run_main(bench, "families", "nosuch")
+
     def test_checks_pass_where_all_is_right(self):
         code, text = self.run_main(check, "training", "graph", "repeat", "loss_scaling", "memory", "lines")
         self.assertEqual(code, 0, text)

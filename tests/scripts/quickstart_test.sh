@@ -230,6 +230,13 @@ echo "c++: fatal error: Killed signal terminated program cc1plus" >"$STATE/compi
 expect 1 scripts/quickstart.sh
 says "not enough memory for lib/b.cc.o"
 
+begin "the classifier of texts"
+printf '#!/bin/sh\necho "classified: $*"\n' >scripts/classifier_demo.sh
+chmod +x scripts/classifier_demo.sh
+expect 0 scripts/quickstart.sh classifier --set train.epochs=1
+[ "$(tail -n 1 "$work/output")" = "classified: --set train.epochs=1" ] || fail "the last line"
+grep -qx dict-foldoc "$STATE/installed" || fail "no dictionary"
+
 begin "Ctrl-C during the installation"
 : >"$STATE/hang"
 expect 130 timeout --preserve-status -s INT 1 scripts/quickstart.sh
