@@ -49,6 +49,37 @@ prints 'gradient_merge: parameters are updated every 2 steps'
 train ./own_network --resume="$folder/saved" --strategy=merge.prototxt --steps=20
 prints '^worker_index: 0, step79 cost = 0\.[01]'
 
+# Two servers make the updates of two trainers, with the bits of collective training.
+served() { quietly timeout 200 "$prefix/bin/fleetrun" --server_num=2 --worker_num=2 --log_dir="$folder/log" ./train_parameter_servers "$@"; }
+served --steps=2 --save="$folder/served"
+grep -q 'holds .* blocks' "$folder/log/serverlog.1" || fail "server 1 holds nothing"
+served --steps=4 --save="$folder/served" --resume="$folder/served"
+train ./train_parameter_servers --steps=4 --save="$folder/collective"
+for file in model.safetensors optimizer.safetensors; do
+  cmp "$folder"/{served,collective}/step_00000004/$file || fail "$file differs from that of collective training"
+done
+# In async and geo each trainer goes its own way; trainer 0 saves, and a later run goes on.
+for mode in async geo; do
+  served --mode=$mode --steps=3 --save="$folder/$mode"
+  prints 'trainer 0, step 3: loss [0-9.]*$'
+  grep -q "parameter servers: mode $mode" "$folder/output" || fail "the mode is not $mode"
+  served --mode=$mode --steps=5 --resume="$folder/$mode"
+  prints 'trainer 0, step 5: loss [0-9.]*$'
+  ! grep -q 'step 3: loss' "$folder/output" || fail "$mode began again"
+done
+
+# A table on the servers: it is saved, shrunk, and a later run has the bits of one without a break.
+tables() { quietly timeout 200 "$prefix/bin/fleetrun" --server_num=2 --worker_num=2 --log_dir="$folder/log" ./train_tables "$@"; }
+rows_of() { "$prefix/bin/fleetrun" table "$1/tables" -o - 2>/dev/null; }
+tables --steps=8 --save="$folder/tables"
+grep -q 'table embedding: .* removed (.* by age' "$folder/log/serverlog.0" || fail "nothing was shrunk"
+tables --steps=4 --save="$folder/half"
+tables --steps=8 --resume="$folder/half" --save="$folder/half"
+cmp "$folder"/{tables,half}/step_00000008/model.safetensors || fail "a resumed run differs in dense parameters"
+rows_of "$folder/tables/step_00000008" >"$folder/rows"
+[ "$(wc -l <"$folder/rows")" -gt 20 ] || fail "the table has too few rows"
+rows_of "$folder/half/step_00000008" | cmp - "$folder/rows" || fail "a resumed run has other rows"
+
 # A mistake of the program is a line and exit code 2.
 if timeout 60 ./own_network --strategy="$folder/nowhere.prototxt" 2>"$folder/output"; then fail "a missing file was not noticed"; fi
 prints 'own_network: .*nowhere.prototxt'

@@ -11,7 +11,7 @@ fail() { echo "FAILED: $*"; exit 1; }
 
 "$root/scripts/portable.sh" --build "$build" --output "$folder/fleetrun.tar.gz"
 size=$(stat -c %s "$folder/fleetrun.tar.gz")
-[ "$size" -lt 64000000 ] || fail "the tarball has $size bytes, more than 64 MB"
+[ "$size" -le $((64 << 20)) ] || fail "the tarball has $size bytes, more than 64 MiB"
 mkdir "$folder/un packed"
 tar -C "$folder/un packed" -xzf "$folder/fleetrun.tar.gz"
 top=$(echo "$folder/un packed"/fleetrun-*)

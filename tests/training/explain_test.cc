@@ -60,6 +60,24 @@ TEST_F(Explain, Json_FollowsRanksAndOverrides) {
   EXPECT_GT(explained["memory"].value("process", 0), 1'000'000);
 }
 
+TEST_F(Explain, Servers_ShowWhatEachHolds) {
+  ASSERT_EQ(explain({"--format=json", "--ranks=3", "--servers=2"}), 0) << error_;
+  const Json explained = json();
+  EXPECT_EQ(explained.value("mode", ""), "sync");
+  ASSERT_EQ(explained["servers"].size(), 2U);
+  EXPECT_GT(explained["servers"][1]["blocks"].size(), 0U);
+  EXPECT_GT(explained["servers"][1].value("bytes", 0), 0);
+  EXPECT_EQ(explain({"--servers=2", "--link_rate=10G"}), 2);
+  EXPECT_THAT(error_, HasSubstr("--link_rate"));
+}
+
+TEST_F(Explain, DryRunWithServers_ShowsWhatEachHolds) {
+  const auto fleetrun =
+      job_.start("explained", {"--dry_run", "--server_num=2", "--worker_num=2"}, {});
+  ASSERT_EQ(fleetrun->wait(), 0) << fleetrun->output();
+  EXPECT_THAT(fleetrun->output(), HasSubstr("server 1 holds"));
+}
+
 TEST_F(Explain, Pipeline_ShowsWhatItsStagesComputeAndWait) {
   ASSERT_EQ(explain({"--format=json", "--ranks=2", "--rank=1", "--set", "strategy.pipeline=true",
                      "--set", "strategy.pipeline_configs.accumulate_steps=4"}),
@@ -73,15 +91,6 @@ TEST_F(Explain, Pipeline_ShowsWhatItsStagesComputeAndWait) {
               step.value("compute", 0.0) + step.value("communication", 0.0) -
                   step.value("hidden", 0.0) + step.value("waiting", 0.0) + step.value("host", 0.0),
               1e-9);
-}
-
-TEST_F(Explain, NumThreads_ShowsTheStreamsOfThePlan) {
-  ::setenv("OMP_NUM_THREADS", "2", 1);
-  const int code = explain({"--format=json", "--set", "strategy.execution_strategy.num_threads=2"});
-  ::unsetenv("OMP_NUM_THREADS");
-  ASSERT_EQ(code, 0) << error_;
-  EXPECT_EQ(json().value("compute_streams", 0), 2);
-  EXPECT_GT(json()["step"].value("seconds", 0.0), 0);
 }
 
 TEST_F(Explain, WrongArguments_AreRefused) {

@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/file.h"
 #include "base/small_file.h"
 #include "tests/test_paths.h"
 #include "tests/training/training_job.h"
+#include "text/token_file.h"
 #include "train/checkpoint.h"
 
 namespace fleet {
@@ -81,6 +83,69 @@ TEST(KillAndResume, RankKilled_RestartedJobIsBitIdentical) {
   EXPECT_THAT(cut->output(), HasSubstr("resumed from cut/checkpoints/step_"));
   EXPECT_EQ(distance(job.weights("whole"), job.weights("cut")), 0);
   EXPECT_THAT(job.folder().survivors(5), IsEmpty());
+}
+
+// A small llama on packed documents, with dropout and a schedule that spans the run.
+void write_language_job(const TrainingJob& job) {
+  text::TokenWriter writer(job.path("train.bin"), text::TokenFormat::kNanoGpt,
+                           text::TokenWidth::kUint16);
+  for (uint32_t i = 0; i < 400; ++i) {
+    std::vector<uint32_t> document;
+    for (uint32_t t = 0; t < 20 + i * 7 % 60; ++t)
+      document.push_back(1 + (i + t * (1 + i % 3)) % 63);
+    document.push_back(0);
+    writer.add(document);
+  }
+  writer.finish();
+  write_file_atomically(job.path("text.json"), R"({
+    "task": "causal_lm",
+    "model": {"name": "llama", "vocab_size": 64, "hidden_size": 64, "intermediate_size": 96,
+              "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+              "max_position_embeddings": 128, "attention_dropout": 0.1,
+              "tie_word_embeddings": true},
+    "data": {"source": "tokens", "train": {"file": "train.bin"}, "end_of_text": "0",
+             "sequence_length": 128, "batch_size": 4},
+    "optimizer": {"name": "adamw", "weight_decay": 0.1},
+    "learning_rate": {"name": "cosine", "base": 0.003, "warmup_steps": 5},
+    "train": {"epochs": 100, "max_steps": 100, "fetch_every": 1, "evaluate_every": 0},
+    "checkpoint": {"every_steps": 40}
+  })");
+}
+
+// Whether a run has recorded this step.
+bool has_step(const TrainingJob& job, const std::string& output, int step) {
+  const std::string lines = job.folder().read(output + "/metrics.jsonl");
+  return lines.find("\"step\":" + std::to_string(step) + ",") != std::string::npos;
+}
+
+std::string bytes_of(const TensorFile& file) {
+  std::string all;
+  for (const auto& [name, tensor] : file.tensors) {
+    const TensorBytes values = tensor.values();
+    all += name + "\n" + std::string(values.data(), values.size());
+  }
+  return all;
+}
+
+TEST(KillAndResume, LanguageJobKilledBetweenCheckpoints_EndsWithTheSameBits) {
+  TrainingJob job;
+  write_language_job(job);
+  const std::vector<std::string> two = {"--nproc_per_node=2"};
+  auto whole = job.start("whole", two, {"train.output=whole"}, "text.json");
+  ASSERT_EQ(whole->wait(), 0) << whole->output();
+
+  auto cut = job.start("cut", two, {"train.output=cut"}, "text.json");
+  for (int i = 0; i < 60'000 && !has_step(job, "cut", 50); ++i) ::usleep(1'000);
+  for (const pid_t worker : job.folder().processes("fleet-worker")) kill(worker, SIGKILL);
+  EXPECT_EQ(cut->wait(), 128 + SIGKILL) << cut->output();
+  ASSERT_TRUE(has_step(job, "cut", 50));
+  ASSERT_FALSE(has_step(job, "cut", 99)) << "it ended before it was killed";
+
+  auto resumed =
+      job.start("resumed", two, {"train.output=cut", "checkpoint.resume=auto"}, "text.json");
+  ASSERT_EQ(resumed->wait(), 0) << resumed->output();
+  EXPECT_THAT(resumed->output(), HasSubstr("resumed from cut/checkpoints/step_"));
+  EXPECT_TRUE(bytes_of(job.weights("whole")) == bytes_of(job.weights("cut")));
 }
 
 TEST(KillAndResume, Sigterm_SavesTheSameStepOnAllRanksAndEndsWith143) {

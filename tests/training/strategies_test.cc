@@ -89,7 +89,7 @@ TEST_P(StrategyJob, RankKilled_ResumedRunIsBitIdentical) {
   for (size_t at; (at = output.find("amp is switched off")) != output.npos;) output.erase(at, 19);
   EXPECT_THAT(output, Not(HasSubstr("is switched off")));
 
-  auto cut = start("cut", "cut", {});
+  auto cut = start("cut", "cut", {"train.max_steps=200"});
   job_.folder().wait_for("cut/checkpoints/step_00000010/state.json");
   const auto workers = job_.folder().processes("fleet-worker");
   ASSERT_EQ(workers.size(), 2u);

@@ -66,6 +66,8 @@ TEST_F(TokenizeCommand, WrongWords_AreRefusedBeforeAnythingIsRead) {
   EXPECT_THAT(run({"train_tokenizer", "b.txt", "-o", "b.txt"}, 2), HasSubstr("b.txt: the result"));
   EXPECT_THAT(run({"train_tokenizer", "b.txt", "-o", "none/x"}, 2), HasSubstr("does not exist"));
   EXPECT_THAT(run({"tokenize", "a.jsonl", "-o", "x.bin"}, 2), HasSubstr("--tokenizer"));
+  EXPECT_THAT(run({"train_tokenizer", "b.txt", "-o", "t.json", "--special_token", ""}, 2),
+              HasSubstr("--special_token"));
   EXPECT_THAT(
       run({"train_tokenizer", "a.jsonl", "-o", "t.json", "--special_token=x", "--special_token=x"},
           2),
