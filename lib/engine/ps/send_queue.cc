@@ -66,6 +66,8 @@ std::vector<PendingPush> SendQueue::take(int most, std::chrono::milliseconds pat
     if (std::exchange(woken_, false)) break;
     if (!changed_.wait_until(mutex_, until) && !held_) break;
   }
+  // From here on, so that hold() waits for what is taken while this waits for more.
+  sending_ = true;
   std::vector<PendingPush> taken;
   until = std::chrono::steady_clock::now() + patience;
   while (!ended_ && std::ssize(taken) < most) {
@@ -79,7 +81,6 @@ std::vector<PendingPush> SendQueue::take(int most, std::chrono::milliseconds pat
     if (taken.empty() || hurries_ || held_ || std::chrono::steady_clock::now() >= until) break;
     changed_.wait_until(mutex_, until);
   }
-  sending_ = true;
   return taken;
 }
 

@@ -54,7 +54,7 @@ class SendQueue {
   mutable Mutex mutex_;
   CondVar changed_;
   std::deque<PendingPush> waiting_ FLEET_GUARDED_BY(mutex_);
-  bool sending_ FLEET_GUARDED_BY(mutex_) = false;  // the sender is not in take()
+  bool sending_ FLEET_GUARDED_BY(mutex_) = false;  // the sender waits for no first push
   bool hurries_ FLEET_GUARDED_BY(mutex_) = false;
   bool woken_ FLEET_GUARDED_BY(mutex_) = false;  // a hurry has begun
   bool held_ FLEET_GUARDED_BY(mutex_) = false;

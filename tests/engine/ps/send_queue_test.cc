@@ -78,6 +78,24 @@ TEST(SendQueue, Hold_ReturnsWhenEverythingIsSent) {
   sender.join();
 }
 
+TEST(SendQueue, Hold_WaitsForPushesThatWaitForMore) {
+  SendQueue queue(4);
+  std::vector<int64_t> sent;
+  Thread sender("sender", [&] {
+    while (!queue.ended()) {
+      for (const int64_t step : steps_of_pushes(queue.take(2, kPatience, kPatience)))
+        sent.push_back(step);
+    }
+  });
+  queue.push(pending_push(0));
+  while (!queue.empty()) std::this_thread::yield();
+  queue.hold();
+  EXPECT_THAT(sent, ElementsAre(0));
+  queue.release();
+  queue.end();
+  sender.join();
+}
+
 TEST(SendQueue, End_LetsAllReturn) {
   SendQueue queue(1);
   queue.push(pending_push(0));
