@@ -18,7 +18,8 @@ class BlockStore {
   virtual ~BlockStore() = default;
   // kInternal if the size is not that of the sections.
   virtual void load(uint32_t sections, std::span<const std::byte> data) = 0;
-  // The memory stays unchanged until load() or update(), and as long as an owner lives.
+  // The memory stays unchanged until load(), add_to_values() or update(), and as long as an owner
+  // lives.
   virtual std::vector<Bytes> read(uint32_t sections) const = 0;
   // Adds a trainer's gradients to the sums; `first` starts new ones. Call it in the order of the
   // trainers' ranks. Passes over gradients in 16-bit types. kInternal if the size is not theirs.

@@ -1,6 +1,9 @@
 #include "ps/dense_payload.h"
 
 #include <array>
+#include <new>
+
+#include "ps/transport/receive_memory.h"
 
 namespace fleet::ps {
 
@@ -70,6 +73,19 @@ Bytes owned_bytes(const void* data, size_t size) {
   const auto copy = std::make_shared<std::vector<std::byte>>(size);
   if (size > 0) std::memcpy(copy->data(), data, size);
   return {.data = *copy, .owner = copy};
+}
+
+Bytes copy_of_parts(std::span<const Bytes> parts) {
+  size_t bytes = 0;
+  for (const Bytes& part : parts) bytes += part.data.size();
+  ReceiveMemory::Block block = ReceiveMemory::shared().take(bytes);
+  std::byte* at = block.data();
+  for (const Bytes& part : parts) {
+    if (part.data.empty()) continue;
+    std::memcpy(at, part.data.data(), part.data.size());
+    at += part.data.size();
+  }
+  return std::move(block).bytes();
 }
 
 Bytes padding_bytes(size_t count) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -106,6 +107,8 @@ template <typename Head>
 Bytes bytes_of_head(const Head& head) {
   return owned_bytes(&head, sizeof head);
 }
+// The parts one after another, in memory of its own that other messages use again.
+Bytes copy_of_parts(std::span<const Bytes> parts);
 // Zeros, at most 7.
 Bytes padding_bytes(size_t count);
 // Adds a segment and its padding to a message's parts.

@@ -16,12 +16,6 @@ std::string within(double seconds) {
   return " within " + seconds_text(std::chrono::milliseconds(std::llround(seconds * 1000)));
 }
 
-std::vector<Bytes> copied(const std::vector<Bytes>& parts) {
-  std::vector<Bytes> copies;
-  for (const Bytes& part : parts) copies.push_back(owned_bytes(part.data.data(), part.data.size()));
-  return copies;
-}
-
 Message with_sections(MessageType type, const Bytes& head, std::vector<Bytes> sections) {
   Message message{.header = {.type = type}, .parts = {head}};
   std::ranges::move(sections, std::back_inserter(message.parts));
@@ -419,6 +413,7 @@ bool DenseServer::can_answer(const Wait& wait) const {
 }
 
 void DenseServer::answer_waits() {
+  Copies copies;
   for (int t = 0; t < std::ssize(trainers_); ++t) {
     std::optional<Wait>& wait = trainers_[t].wait;
     if (!wait || !can_answer(*wait)) continue;
@@ -427,12 +422,26 @@ void DenseServer::answer_waits() {
   }
 }
 
-// If trainers run apart, pushes of others change the blocks while a message is being sent. An
-// element then has its value before or after such a push, which a step may use. But values and
-// states of a checkpoint belong together.
-void DenseServer::answer(int trainer, const Wait& wait) {
-  std::vector<Bytes> parts = store_.read(wait.states ? wait.states->sections : kValueSection);
-  if (wait.states && apart()) parts = copied(parts);
+// In sync, the blocks stay as they are until each trainer has pushed again, and before that it has
+// received them. A trainer that runs alone waits for its values as well.
+bool DenseServer::may_change_while_sent(int to) const {
+  if (!apart()) return false;
+  for (int t = 0; t < std::ssize(trainers_); ++t) {
+    if (t != to && !trainers_[t].left) return true;
+  }
+  return false;
+}
+
+void DenseServer::answer(int trainer, const Wait& wait, Copies* copies) {
+  const uint32_t sections = wait.states ? wait.states->sections : kValueSection;
+  std::vector<Bytes> parts;
+  if (may_change_while_sent(trainer)) {
+    Bytes& copy = (*copies)[sections];
+    if (!copy.owner) copy = copy_of_parts(store_.read(sections));
+    if (copy.owner) parts = {copy};
+  } else {
+    parts = store_.read(sections);
+  }
   Message message =
       wait.states
           ? with_sections(MessageType::kStates, bytes_of_head(*wait.states), std::move(parts))

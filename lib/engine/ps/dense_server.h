@@ -13,6 +13,7 @@
 // process (TrainerRoster), which continues after its last push.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -134,7 +135,9 @@ class DenseServer {
   void check_time(double now);
   void answer_waits();
   bool can_answer(const Wait& wait) const;
-  void answer(int trainer, const Wait& wait);
+  bool may_change_while_sent(int to) const;
+  using Copies = std::map<uint32_t, Bytes>;  // of sections, which several trainers receive
+  void answer(int trainer, const Wait& wait, Copies* copies);
   void send(int trainer, Message message);
   void accept(int trainer, const Message& message);
   void refuse(const Received& event, const std::string& what, const std::string& next);

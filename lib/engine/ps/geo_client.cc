@@ -85,7 +85,7 @@ void GeoClient::exchange(Executor& executor) {
       old[i] += delta[i];
     }
   }
-  push(deltas);
+  push(std::move(deltas));
   pull(executor);
   tables_.receive_changes();
   Values fresh = read(executor);
@@ -100,8 +100,8 @@ void GeoClient::exchange(Executor& executor) {
 }
 
 // Returns before the servers have received it, so the messages own the memory.
-void GeoClient::push(const Values& deltas) {
-  const auto owner = std::make_shared<Values>(deltas);
+void GeoClient::push(Values deltas) {
+  const auto owner = std::make_shared<const Values>(std::move(deltas));
   sequence_ += 1;
   tables().send(tables_.take_differences(), sequence_, step_);
   for (int s = 0; s < servers(); ++s) {
@@ -111,7 +111,7 @@ void GeoClient::push(const Values& deltas) {
                             .version = step_},
                  .parts = {bytes_of_head(PushHead())}};
     for (const BlockSegment& segment : values_of(s)) {
-      const auto whole = std::as_bytes(std::span(std::as_const(*owner).at(segment.variable)));
+      const auto whole = std::as_bytes(std::span(owner->at(segment.variable)));
       const size_t begin = static_cast<size_t>(segment.begin) * sizeof(float);
       append_segment(push.parts, segment,
                      {.data = whole.subspan(begin, segment.bytes), .owner = owner});

@@ -57,7 +57,7 @@ class GeoClient : public DenseClient {
   void write(Executor& executor, const Values& values) const;
   void begin_here(Executor& executor);
   void exchange(Executor& executor);
-  void push(const Values& deltas);
+  void push(Values deltas);
   void pull(Executor& executor);
 
   GeoTables tables_;

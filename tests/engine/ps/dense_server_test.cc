@@ -44,6 +44,7 @@ class RecordingStore : public BlockStore {
     float value = 0;
     std::memcpy(&value, differences.data(), sizeof value);
     calls.push_back("add to values " + std::to_string(static_cast<int>(value)));
+    memory[0] += value;
   }
   void update(float, bool left_out) override {
     calls.push_back(left_out ? "leave out" : "update");
@@ -126,6 +127,16 @@ class DenseServerTest : public ::testing::Test {
     for (const ServerAction& action : actions) {
       all.push_back(std::to_string(action.connection) + " " +
                     kNames.at(action.message->header.type) + (action.close ? " and close" : ""));
+    }
+    return all;
+  }
+  // Behind the head.
+  static std::vector<float> sent_values(const ServerAction& action) {
+    std::vector<float> all;
+    for (size_t i = 1; i < action.message->parts.size(); ++i) {
+      const std::span<const std::byte> data = action.message->parts[i].data;
+      const auto* first = reinterpret_cast<const float*>(data.data());
+      all.insert(all.end(), first, first + data.size() / sizeof(float));
     }
     return all;
   }
@@ -330,6 +341,43 @@ TEST_F(ApartServerTest, TrainerThatHasEnded_IsNotWaitedFor) {
   EXPECT_FALSE(server_->error());
 }
 
+// A trainer receives the values of one version, whatever others push while they are being sent.
+TEST_F(ApartServerTest, Values_StayUnchangedWhileTheyAreSent) {
+  for (const ServerMode mode : {ServerMode::kAsync, ServerMode::kGeo}) {
+    start_in(mode);
+    store_.memory = {1, 2};
+    const Actions answers = pull(0, 0);
+    ASSERT_THAT(texts(answers), ElementsAre("1 values"));
+    push(1, 0);
+    EXPECT_NE(store_.memory[0], 1);
+    EXPECT_THAT(sent_values(answers[0]), ElementsAre(1, 2));
+  }
+}
+
+TEST_F(ApartServerTest, TrainersOfOneAnswer_ShareACopy) {
+  start_in(ServerMode::kAsync);
+  for (const int t : {0, 1}) push(t, 0);
+  for (const int t : {0, 1}) pull(t, 1);
+  const Actions answers = push(2, 0);
+  ASSERT_THAT(texts(answers), ElementsAre("3 accepted", "1 values", "2 values"));
+  EXPECT_EQ(answers[1].message->parts.at(1).data.data(),
+            answers[2].message->parts.at(1).data.data());
+}
+
+// Nothing changes them: no other trainer pushes, or this one has to push first.
+TEST_F(ApartServerTest, ValuesThatNothingChanges_AreNotCopied) {
+  const auto memory_sent = [&](const Actions& answers) -> const void* {
+    EXPECT_THAT(texts(answers), ElementsAre("1 values"));
+    return answers.at(0).message->parts.at(1).data.data();
+  };
+  start_in(ServerMode::kAsync);
+  EXPECT_NE(memory_sent(pull(0, 0)), store_.memory.data());
+  for (const int t : {1, 2}) goodbye(t);
+  EXPECT_EQ(memory_sent(pull(0, 0)), store_.memory.data());
+  start_in(ServerMode::kSync);
+  EXPECT_EQ(memory_sent(pull(0, 0)), store_.memory.data());
+}
+
 // A checkpoint is of one state, whatever others push while it is being sent.
 TEST_F(ApartServerTest, States_StayUnchangedWhileTheyAreSent) {
   start_in(ServerMode::kAsync);
@@ -338,9 +386,7 @@ TEST_F(ApartServerTest, States_StayUnchangedWhileTheyAreSent) {
               {bytes_of_head(StatesHead{.sections = kValueSection | kStateSection})});
   ASSERT_THAT(texts(answers), ElementsAre("1 states"));
   push(1, 0);
-  float first = 0;
-  std::memcpy(&first, answers[0].message->parts.at(1).data.data(), sizeof first);
-  EXPECT_EQ(first, 1);
+  EXPECT_THAT(sent_values(answers[0]), ElementsAre(1, 2));
   EXPECT_EQ(store_.memory[0], 2);
 }
 
