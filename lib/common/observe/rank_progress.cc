@@ -21,24 +21,31 @@ void ProgressWriter::publish() {
 }
 
 void ProgressWriter::in_pipeline(int64_t stage, int64_t stages) {
+  const MutexLock lock(mutex_);
   now_.stage = stage;
   now_.stages = stages;
 }
 
 void ProgressWriter::planned(int64_t target, int64_t data_threads) {
+  const MutexLock lock(mutex_);
   now_.target = target;
   now_.data_threads = data_threads;
 }
 
 void ProgressWriter::fetched(double loss, double accuracy) {
+  const MutexLock lock(mutex_);
   ++now_.losses;
   now_.loss = loss;
   now_.accuracy = accuracy;
 }
 
-void ProgressWriter::evaluated(double accuracy) { now_.evaluation_accuracy = accuracy; }
+void ProgressWriter::evaluated(double accuracy) {
+  const MutexLock lock(mutex_);
+  now_.evaluation_accuracy = accuracy;
+}
 
 void ProgressWriter::step_done(int64_t step, int64_t epoch, const StepTotals& totals) {
+  const MutexLock lock(mutex_);
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   ++now_.ticks;
   ++now_.steps;
@@ -51,22 +58,26 @@ void ProgressWriter::step_done(int64_t step, int64_t epoch, const StepTotals& to
 }
 
 void ProgressWriter::saved(int64_t step) {
+  const MutexLock lock(mutex_);
   ++now_.ticks;
   now_.checkpoint = step;
   publish();
 }
 
 void ProgressWriter::tick() {
+  const MutexLock lock(mutex_);
   ++now_.ticks;
   publish();
 }
 
 void ProgressWriter::set_replaceable(bool replaceable) {
+  const MutexLock lock(mutex_);
   now_.replaceable = replaceable ? 1 : 0;
   publish();
 }
 
 void ProgressWriter::finish() {
+  const MutexLock lock(mutex_);
   now_.ticks = 0;
   publish();
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/mutex.h"
 #include "observe/server_progress.h"
 #include "observe/shared_memory.h"
 
@@ -55,7 +56,7 @@ struct RankProgress {
 };
 
 // The rank's end. Calls do nothing if there is no such file (no launcher, or it may not be
-// accessed). Only one thread may write.
+// accessed). Thread-safe, as long as one ProgressWriter of the process writes.
 class ProgressWriter {
  public:
   static ProgressWriter from_env();
@@ -79,10 +80,11 @@ class ProgressWriter {
   std::string trace_path(uint64_t request) const;
 
  private:
-  void publish();
+  void publish() FLEET_REQUIRES(mutex_);
   SharedMemory memory_;
   std::string folder_;  // where the launcher's files are
-  RankProgress now_;
+  Mutex mutex_;
+  RankProgress now_ FLEET_GUARDED_BY(mutex_);
 };
 
 // The launcher's end: creates the file, which exists in memory only, and reads it.

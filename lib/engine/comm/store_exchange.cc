@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/clock.h"
+#include "base/running_clock.h"
 #include "comm/group.h"
 #include "comm/recorded_communicator.h"
 #include "comm/reduce.h"
@@ -15,13 +16,25 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFirstLook{100}, kLook{1000};  // at other reasons to end a wait
+constexpr milliseconds kFirstLook{100}, kLook{500};  // at other reasons to end a wait
 
 std::string gone_key(int rank) { return "apart/gone/" + std::to_string(rank); }
 
+// Unlike add(), get() and set() survive a suspension of this process, after which the Store may
+// have closed its connection.
+bool is_gone(Store& store, int rank) {
+  try {
+    store.get(gone_key(rank), milliseconds(1));
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout) throw;
+    return false;
+  }
+}
+
 }  // namespace
 
-void mark_as_gone(Store& store, int rank) { store.add(gone_key(rank), 1); }
+void mark_as_gone(Store& store, int rank) { store.set(gone_key(rank), "1"); }
 
 StoreExchange::StoreExchange(std::shared_ptr<Store> store, int rank, int size, milliseconds timeout)
     : store_(std::move(store)), rank_(rank), size_(size), timeout_(timeout) {}
@@ -31,28 +44,32 @@ std::string StoreExchange::key(int64_t number, int rank) const {
 }
 
 std::string StoreExchange::wait_for(int64_t number, int rank) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout_;
+  RunningDeadline deadline(timeout_);
   for (milliseconds look = kFirstLook;; look = kLook) {
-    const auto left =
-        std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
+    const bool late = deadline.passed();
+    const milliseconds longest = std::min(look, deadline.look_for());
     try {
-      return store_->get(key(number, rank), std::clamp(left, milliseconds(1), look));
+      return store_->get(key(number, rank), std::max(longest, milliseconds(1)));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kTimeout) throw;
     }
-    {
-      const MutexLock lock(mutex_);
-      if (aborted_) throw *aborted_;
-    }
-    const std::string name = "rank " + std::to_string(rank);
-    if (store_->add(gone_key(rank), 0) > 0) {
-      throw Error(ErrorCode::kPeerLost, "has ended, and no process takes its place", name,
-                  "see its log");
-    }
-    if (left > milliseconds(0)) continue;
+    wait_on(rank);
+    if (!late) continue;
     throw Error(ErrorCode::kTimeout, "did not come to the others within " + seconds_text(timeout_),
-                name, "see its log, or raise comm.timeout");
+                "rank " + std::to_string(rank), "see its log, or raise comm.timeout");
   }
+}
+
+// Throws what ends the wait.
+void StoreExchange::wait_on(int rank) {
+  {
+    const MutexLock lock(mutex_);
+    if (aborted_) throw *aborted_;
+    if (on_wait_) on_wait_();
+  }
+  if (!is_gone(*store_, rank)) return;
+  throw Error(ErrorCode::kPeerLost, "has ended, and no process takes its place",
+              "rank " + std::to_string(rank), "see its log");
 }
 
 std::vector<std::string> StoreExchange::all(const std::string& own) {
@@ -88,6 +105,11 @@ void StoreExchange::forget(int64_t before) {
 void StoreExchange::abort(const Error& why) {
   const MutexLock lock(mutex_);
   if (!aborted_) aborted_ = why;
+}
+
+void StoreExchange::on_wait(std::function<void()> call) {
+  const MutexLock lock(mutex_);
+  on_wait_ = std::move(call);
 }
 
 namespace {

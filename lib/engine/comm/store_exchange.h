@@ -2,12 +2,13 @@
 // process that takes the place of a lost one joins without the help of the others.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -17,10 +18,11 @@
 namespace fleet {
 
 // All ranks make the same exchanges, numbered from 0. The Store keeps the values until forget(), so
-// an exchange can be made again. One thread at a time; abort() from any.
+// an exchange can be made again. One thread at a time; abort() and on_wait() from any.
 class StoreExchange {
  public:
-  // timeout: how long an exchange waits for another rank.
+  // timeout: how long an exchange waits for another rank. Time in which this process was suspended
+  // does not count.
   StoreExchange(std::shared_ptr<Store> store, int rank, int size,
                 std::chrono::milliseconds timeout);
 
@@ -37,10 +39,14 @@ class StoreExchange {
   void forget(int64_t before);
   // Pending and later calls throw `why`, within a second.
   void abort(const Error& why);
+  // What the waiting thread calls about twice a second while it waits for other ranks; null:
+  // nothing. Once this returns, the former function is not called again.
+  void on_wait(std::function<void()> call);
 
  private:
   std::string key(int64_t number, int rank) const;
   std::string wait_for(int64_t number, int rank);
+  void wait_on(int rank);
 
   const std::shared_ptr<Store> store_;
   const int rank_, size_;
@@ -49,9 +55,24 @@ class StoreExchange {
   bool again_ = false;  // the next exchange may exist
   Mutex mutex_;
   std::optional<Error> aborted_ FLEET_GUARDED_BY(mutex_);
+  std::function<void()> on_wait_ FLEET_GUARDED_BY(mutex_);
 };
 
-// Exchanges that wait for this rank end: it is lost, and nothing will take its place.
+// Calls a function while its exchange waits, as long as this object lives.
+class WhileWaiting {
+ public:
+  WhileWaiting(StoreExchange& exchange, std::function<void()> call) : exchange_(exchange) {
+    exchange_.on_wait(std::move(call));
+  }
+  ~WhileWaiting() { exchange_.on_wait(nullptr); }
+  WhileWaiting(const WhileWaiting&) = delete;
+
+ private:
+  StoreExchange& exchange_;
+};
+
+// Exchanges that wait for this rank end: it is lost, and nothing will take its place. May be called
+// again, after an error of the Store.
 void mark_as_gone(Store& store, int rank);
 
 // A communicator of host memory for a few small values. Its parts are all of its ranks.

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/counted.h"
 #include "base/log.h"
+#include "comm/store_exchange.h"
 #include "train/lost_steps.h"
 #include "train/resume_checks.h"
 #include "train/saved_batches.h"
@@ -244,6 +245,12 @@ TrainResult Trainer::run() {
 TrainResult Trainer::train() {
   const TrainingPosition& at = runner_->position();
   report_->training_begins();
+  // Trainers that run apart may wait for long where they meet. The slowest one, if it hangs, does
+  // not wait.
+  std::optional<WhileWaiting> waiting;
+  if (options_.exchange) {
+    waiting.emplace(*options_.exchange, [this] { report_->launcher().tick(); });
+  }
   if (evaluates_only_) {
     evaluate(EvaluationPolicy::epoch_of(at));
     if (ends_) end_for_failure();
@@ -259,6 +266,10 @@ TrainResult Trainer::train() {
   result_.stopped_early = tracker_->should_stop();
   report_->summarize(result_, *tracker_, output_ + "/checkpoints");
   checkpoints_->check_last();
+  if (waiting) {
+    waiting.reset();
+    report_->launcher().finish();
+  }
   end_service();
   return result_;
 }

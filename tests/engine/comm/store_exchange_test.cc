@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+
 #include "base/thread.h"
 #include "tensor/host.h"
 #include "tests/errors.h"
@@ -51,6 +53,30 @@ TEST(StoreExchange, RankThatIsGone_EndsTheWaitNamingIt) {
   mark_as_gone(*exchanges.store, 1);
   EXPECT_THAT([&] { exchanges.of(0)->all("a"); },
               testing::Throws<Error>(IsError(ErrorCode::kPeerLost, "rank 1")));
+}
+
+TEST(StoreExchange, RankThatIsGone_MayBeMarkedAgain) {
+  const Exchanges exchanges;
+  mark_as_gone(*exchanges.store, 1);
+  mark_as_gone(*exchanges.store, 1);
+  EXPECT_THAT([&] { exchanges.of(0)->all("a"); },
+              testing::Throws<Error>(IsError(ErrorCode::kPeerLost, "rank 1")));
+}
+
+// The other rank comes only after some calls.
+TEST(StoreExchange, LongWait_CallsWhatItWasGiven) {
+  const Exchanges exchanges;
+  const auto one = exchanges.of(0), other = exchanges.of(1);
+  std::atomic<int> calls = 0;
+  Thread thread("other", [&] {
+    while (calls < 3) std::this_thread::yield();
+    other->all("b");
+  });
+  {
+    const WhileWaiting waiting(*one, [&] { ++calls; });
+    EXPECT_THAT(one->all("a"), ElementsAre("a", "b"));
+  }
+  thread.join();
 }
 
 TEST(StoreExchange, RankThatDoesNotCome_IsNamedAfterTheTimeout) {
