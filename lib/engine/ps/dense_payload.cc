@@ -103,6 +103,15 @@ void append_segment(std::vector<Bytes>& parts, const BlockSegment& segment, Byte
   if (padding > 0) parts.push_back(padding_bytes(padding));
 }
 
+Error error_of(const std::exception& exception, const std::string& where) {
+  if (const auto* error = dynamic_cast<const Error*>(&exception)) return *error;
+  if (dynamic_cast<const std::bad_alloc*>(&exception)) {
+    return {ErrorCode::kNoMemory, "has no memory left", where,
+            "use more servers, or machines with more memory"};
+  }
+  return {ErrorCode::kInternal, exception.what(), where};
+}
+
 // Four texts, each behind its length: the code's number, and the error's three parts.
 Message failure_message(const Error& error) {
   std::string text;

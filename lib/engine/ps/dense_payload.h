@@ -114,6 +114,8 @@ Bytes padding_bytes(size_t count);
 // Adds a segment and its padding to a message's parts.
 void append_segment(std::vector<Bytes>& parts, const BlockSegment& segment, Bytes bytes);
 
+// An exception of any kind as an error; where: for those that name no place.
+Error error_of(const std::exception& exception, const std::string& where);
 // The error of a kFailure, and back. kInternal for other payloads.
 Message failure_message(const Error& error);
 Error error_of(const Message& failure);

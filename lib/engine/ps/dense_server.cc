@@ -45,8 +45,8 @@ std::vector<ServerAction> DenseServer::step(ServerEvent event, double now) {
       note_waiting_rows(now);
     }
     if (!error_) check_time(now);
-  } catch (const Error& error) {
-    return fail(error);
+  } catch (const std::exception& error) {
+    return fail(error_of(error, name()));
   }
   return std::exchange(actions_, {});
 }
@@ -213,13 +213,17 @@ void DenseServer::lose(int trainer, const std::string& why, double now) {
 
 std::vector<ServerAction> DenseServer::abandon_lost(std::vector<int>* abandoned) {
   *abandoned = roster_.abandon();
-  for (const int trainer : *abandoned) {
-    trainers_[trainer].left = true;
-    if (options_.tables) options_.tables->leave(trainer);
-  }
-  if (!abandoned->empty() && version_ >= 0) {
-    follow_slowest();
-    answer_waits();
+  try {
+    for (const int trainer : *abandoned) {
+      trainers_[trainer].left = true;
+      if (options_.tables) options_.tables->leave(trainer);
+    }
+    if (!abandoned->empty() && version_ >= 0) {
+      follow_slowest();
+      answer_waits();
+    }
+  } catch (const std::exception& error) {
+    return fail(error_of(error, name()));
   }
   return std::exchange(actions_, {});
 }

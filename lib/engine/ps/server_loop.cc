@@ -112,12 +112,43 @@ void ServerLoop::abandon(DenseServer& server, const LostTrainers& lost) {
   act(server.abandon_lost(&abandoned));
   for (const int trainer : abandoned) {
     spdlog::info("the job stops without trainer {}", trainer);
-    if (lost.on_abandoned) lost.on_abandoned(trainer);
+    if (lost.on_abandoned) abandoned_.push_back(trainer);
+  }
+  tell_of_abandoned(lost);
+}
+
+// The function may need another process. Trainers still need this one, whatever it throws.
+void ServerLoop::tell_of_abandoned(const LostTrainers& lost) {
+  while (!abandoned_.empty()) {
+    try {
+      lost.on_abandoned(abandoned_.front());
+    } catch (const std::exception& error) {
+      if (std::exchange(warned_, true)) return;
+      spdlog::warn("cannot tell the other trainers that trainer {} has ended: {}; tries again",
+                   abandoned_.front(), error.what());
+      return;
+    }
+    warned_ = false;
+    abandoned_.pop_front();
   }
 }
 
+// Trainers must not wait for a server that an exception has ended.
 void ServerLoop::run(DenseServer& server, const std::function<bool()>& stop,
                      const LostTrainers& lost, ServerCounters* counters) {
+  bool ended = false;
+  try {
+    ended = serve(server, stop, lost, counters);
+  } catch (const std::exception& error) {
+    act(server.fail(error_of(error, server.name())));
+    ended = true;
+  }
+  end_connections();
+  if (ended && server.error()) throw *server.error();
+}
+
+bool ServerLoop::serve(DenseServer& server, const std::function<bool()>& stop,
+                       const LostTrainers& lost, ServerCounters* counters) {
   double look = 0;
   bool complete = false;
   while (!server.done() && !server.error()) {
@@ -126,7 +157,7 @@ void ServerLoop::run(DenseServer& server, const std::function<bool()>& stop,
     if (looks) look = now + kLookAtStop;
     if (looks && stop && stop()) {
       act(server.fail(Error(ErrorCode::kPeerLost, "was asked to stop", server.name())));
-      return end_connections();
+      return false;
     }
     if (looks) abandon(server, lost);
     handle(next(server.next_deadline()), server, counters);
@@ -136,8 +167,7 @@ void ServerLoop::run(DenseServer& server, const std::function<bool()>& stop,
     }
   }
   if (counters) counters->publish(server, 0, monotonic_seconds(), /*last=*/true);
-  end_connections();
-  if (server.error()) throw *server.error();
+  return true;
 }
 
 }  // namespace fleet::ps

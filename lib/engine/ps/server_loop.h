@@ -16,7 +16,7 @@ namespace fleet::ps {
 // The end of lost trainers when the job stops; ServerOptions describes both. Null: nothing.
 struct LostTrainers {
   std::function<bool()> stopping = nullptr;
-  std::function<void(int trainer)> on_abandoned = nullptr;
+  std::function<void(int trainer)> on_abandoned = nullptr;  // called again after an exception
 };
 
 // The handler of a server's connections. Must outlive them.
@@ -38,8 +38,15 @@ class ServerLoop : public ConnectionHandler {
   void act(std::vector<ServerAction> actions, ServerCounters* counters = nullptr);
   void handle(ServerEvent event, DenseServer& server, ServerCounters* counters);
   size_t queued();
+  // False: stop() has ended it.
+  bool serve(DenseServer& server, const std::function<bool()>& stop, const LostTrainers& lost,
+             ServerCounters* counters);
   void abandon(DenseServer& server, const LostTrainers& lost);
+  void tell_of_abandoned(const LostTrainers& lost);
   void end_connections();
+
+  std::deque<int> abandoned_;  // trainers of which on_abandoned() has not been told
+  bool warned_ = false;        // the last call of it threw
 
   Mutex mutex_;
   CondVar changed_;

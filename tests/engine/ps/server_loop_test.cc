@@ -18,13 +18,17 @@ const UpdateJob kAdam{.optimizer = R"({"name": "adam"})"};
 // A server behind connections in this process.
 class LoopServer {
  public:
-  explicit LoopServer(const Program& trainer, double timeout = 60)
-      : model_(served_model(trainer)),
+  explicit LoopServer(const Program& trainer, double timeout = 60, int trainers = 1,
+                      ServerMode mode = ServerMode::kSync)
+      : trainers_(trainers),
+        mode_(mode),
+        model_(served_model(trainer)),
         placement_(place(model_, 1)),
         device_(choose_device("cpu", 0).device),
         store_(make_block_store(server_program(trainer, model_, placement_, 0), model_, placement_,
                                 0, *device_)),
-        server_({.own = {.trainers = 1,
+        server_({.own = {.trainers = trainers,
+                         .mode = static_cast<uint32_t>(mode),
                          .parameters = model_.hash_of_parameters(),
                          .rule = model_.hash_of_rule(),
                          .placement =
@@ -37,20 +41,27 @@ class LoopServer {
     for (const auto& end : ends_) end->disconnect(std::chrono::seconds(10));
   }
 
-  std::unique_ptr<DenseClient> client() {
+  std::unique_ptr<DenseClient> client(int trainer = 0) {
     const auto connect = [this](int, ConnectionHandler& handler) {
       InProcessPair pair = connect_in_process(handler, loop_);
       ends_.push_back(pair.server);
       return pair.client;
     };
-    return std::make_unique<DenseClient>(
-        model_, placement_,
-        DenseClientOptions{
-            .servers = {"here"}, .timeout = std::chrono::seconds(60), .connect = connect});
+    return make_dense_client(model_, placement_,
+                             DenseClientOptions{.trainer = trainer,
+                                                .trainers = trainers_,
+                                                .servers = {"here"},
+                                                .settings = {.mode = mode_},
+                                                .timeout = std::chrono::seconds(60),
+                                                .connect = connect});
   }
-  void run(const std::function<bool()>& stop = nullptr) { loop_.run(server_, stop); }
+  void run(const std::function<bool()>& stop = nullptr, const LostTrainers& lost = {}) {
+    loop_.run(server_, stop, lost);
+  }
 
  private:
+  const int trainers_;
+  const ServerMode mode_;
   const ServedModel model_;
   const Placement placement_;
   std::unique_ptr<Device> device_;
@@ -109,6 +120,52 @@ TEST(ServerLoop, Stop_EndsItAndTellsTrainers) {
   rank.feed(random_gradients(1, 1)[0][0], 0.1f);
   EXPECT_THAT(thrown_by([&] { client->update(rank.executor(), 1, 0.1f); }),
               IsError(ErrorCode::kPeerLost, "server 0"));
+}
+
+// The others may have to be told through a process that is gone.
+TEST(ServerLoop, FailureToTellOfALostTrainer_IsTriedAgainWhileOthersTrain) {
+  const Program program = program_of(kAdam, /*served=*/true);
+  LoopServer server(program, /*timeout=*/60, /*trainers=*/2, ServerMode::kAsync);
+  std::atomic<bool> stops = false;
+  std::atomic<int> calls = 0;
+  const LostTrainers lost{.stopping = [&] { return stops.load(); },
+                          .on_abandoned =
+                              [&](int trainer) {
+                                EXPECT_EQ(trainer, 1);
+                                if (++calls < 3)
+                                  throw Error(ErrorCode::kPeerLost, "the store is gone");
+                              }};
+  Thread serves("server", [&] { server.run(nullptr, lost); });
+  UpdateExecutor first(program, 1), second(program, 2);
+  const auto one = server.client(0);
+  auto other = server.client(1);
+  train(*one, first, 1);
+  other->begin(second.executor(), 0);
+  other.reset();
+  stops = true;
+  while (calls < 3) std::this_thread::yield();
+  first.feed(random_gradients(1, 1)[0][0], 0.1f);
+  one->update(first.executor(), 1, 0.1f);
+  one->finish();
+  serves.join();
+  EXPECT_EQ(calls, 3);
+}
+
+TEST(ServerLoop, AnyException_IsSentToTrainers) {
+  const Program program = program_of(kAdam, /*served=*/true);
+  LoopServer server(program);
+  std::atomic<bool> fails = false;
+  Thread serves("server", [&] {
+    server.run([&] { return fails ? throw std::runtime_error("an accident") : false; });
+  });
+  UpdateExecutor rank(program, 1);
+  const auto client = server.client();
+  train(*client, rank, 1);
+  fails = true;
+  EXPECT_THAT(thrown_by([&] { serves.join(); }), IsError(ErrorCode::kInternal, "server 0"));
+  rank.feed(random_gradients(1, 1)[0][0], 0.1f);
+  EXPECT_THAT(thrown_by([&] { client->update(rank.executor(), 1, 0.1f); }),
+              IsError(ErrorCode::kInternal, "server 0"));
 }
 
 // Over a port of this machine: run_server() and connect_servers().
