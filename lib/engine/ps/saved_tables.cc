@@ -39,11 +39,10 @@ class SavedTables : public SavedRows {
   std::vector<std::string> missing_lines() const override {
     std::vector<std::string> lines;
     for (const Table& table : tables_) {
-      const auto wanted = static_cast<int64_t>(table.wanted.size());
-      const int64_t missing = wanted - table.rows->counts().rows;
-      if (missing == 0) continue;
-      lines.push_back("table " + table.rows->settings().name + ": " + std::to_string(missing) +
-                      " of " + counted(wanted, "id") + " have no row, and take the initial one");
+      const MissingRows missing = missing_of(table);
+      if (missing.all() == 0) continue;
+      lines.push_back(text_of(missing, table.rows->settings().name,
+                              counted(static_cast<int64_t>(table.wanted.size()), "id")));
     }
     return lines;
   }
@@ -53,6 +52,26 @@ class SavedTables : public SavedRows {
     std::unique_ptr<SparseTable> rows;
     std::unordered_set<uint64_t> wanted = {};
   };
+
+  static MissingRows missing_of(const Table& table) {
+    constexpr size_t kAtOnce = 4096;
+    MissingRows missing;
+    if (table.rows->counts().rows == std::ssize(table.wanted)) return missing;
+    std::vector<uint64_t> ids;
+    std::vector<float> values(kAtOnce * static_cast<size_t>(table.rows->settings().dim));
+    const auto look = [&] {
+      const size_t size = ids.size() * static_cast<size_t>(table.rows->settings().dim);
+      missing += table.rows->lookup(ids, std::span(values).first(size));
+      ids.clear();
+    };
+    for (const uint64_t id : table.wanted) {
+      ids.push_back(id);
+      if (ids.size() == kAtOnce) look();
+    }
+    look();
+    return missing;
+  }
+
   const Snapshot snapshot_;
   std::vector<Table> tables_;
 };

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/text.h"
+#include "base/counted.h"
 #include "ps/saved_tables.h"
 #include "ps/tables/snapshot.h"
 #include "ps/tables/virtual_shards.h"
@@ -88,9 +88,11 @@ void TableClient::take_rows(Table& table, bool evaluation) {
     for (size_t i = 0; i < part.numbers.size(); ++i) {
       std::memcpy(&table.rows[part.numbers[i] * dim], &rows[i * dim], dim * sizeof(float));
     }
-    if (evaluation) table.missing += head.missing;
+    if (!evaluation) continue;
+    table.missing += {.initial = static_cast<int64_t>(head.initial),
+                      .not_admitted = static_cast<int64_t>(head.not_admitted)};
   }
-  if (evaluation) table.looked_up += table.ids.ids().size();
+  if (evaluation) table.looked_up += std::ssize(table.ids.ids());
 }
 
 void TableClient::feed_rows(Executor& executor, const ParameterExchange::Columns& columns,
@@ -277,12 +279,12 @@ void TableClient::shrink(int64_t step, int64_t age) {
 std::vector<std::string> TableClient::missing_lines() {
   std::vector<std::string> lines;
   for (Table& table : tables_) {
-    if (table.missing > 0) {
-      lines.push_back("table " + table.served.name + ": " + std::to_string(table.missing) + " of " +
-                      std::to_string(table.looked_up) +
-                      " lookups of the evaluation had no row, and took the initial one");
+    if (table.missing.all() > 0) {
+      lines.push_back(text_of(table.missing, table.served.name,
+                              counted(table.looked_up, "lookup") + " of the evaluation"));
     }
-    table.missing = table.looked_up = 0;
+    table.missing = {};
+    table.looked_up = 0;
   }
   return lines;
 }

@@ -14,6 +14,7 @@
 #include "ps/row_push.h"
 #include "ps/table_deltas.h"
 #include "ps/table_payload.h"
+#include "ps/tables/missing_rows.h"
 #include "ps/tables/table_settings.h"
 #include "strategy/served_tables.h"
 #include "train/unique_ids.h"
@@ -74,7 +75,8 @@ class TableClient {
     std::vector<Part> parts = {};  // by server
     std::vector<float> rows = {}, gradients = {}, clicks = {};
     std::optional<RowMerger> merger = {};
-    uint64_t looked_up = 0, missing = 0;
+    int64_t looked_up = 0;  // ids of evaluations since the last missing_lines()
+    MissingRows missing = {};
   };
 
   void divide(Table& table) const;

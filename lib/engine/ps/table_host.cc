@@ -57,12 +57,12 @@ Push push_of(const Message& message, size_t dim) {
           .gradients = values_at<float>(payload, clicks + count * sizeof(float), count * dim)};
 }
 
-Message rows_message(const Message& pull, uint64_t missing, std::vector<float> rows) {
+Message rows_message(const Message& pull, const RowsHead& head, std::vector<float> rows) {
   return {.header = {.type = MessageType::kValues,
                      .table = pull.header.table,
                      .count = pull.header.count,
                      .version = pull.header.version},
-          .parts = {bytes_of_head(RowsHead{.missing = missing}), bytes_of_values(std::move(rows))}};
+          .parts = {bytes_of_head(head), bytes_of_values(std::move(rows))}};
 }
 
 // The rows of all trainers, each id once.
@@ -184,7 +184,7 @@ void TableHost::answer_together(Served& served, RowAnswers* answers) {
     for (size_t i = 0; i < one.message.header.count; ++i) {
       std::copy_n(&rows[places[at++] * dim], dim, &own[i * dim]);
     }
-    answers->push_back({one.trainer, rows_message(one.message, 0, std::move(own))});
+    answers->push_back({one.trainer, rows_message(one.message, {}, std::move(own))});
   }
   served.pulls.clear();
 }
@@ -194,11 +194,12 @@ Message TableHost::answer(const Served& served, const Message& message) {
   std::vector<float> rows(pull.ids.size() * static_cast<size_t>(served.table->layout().dim));
   if (pull.head.lookup == 0) {
     served.table->pull(pull.ids, rows, pull.occurrences);
-    return rows_message(message, 0, std::move(rows));
+    return rows_message(message, {}, std::move(rows));
   }
-  const int64_t before = served.table->counts_of_lookups();
-  served.table->lookup(pull.ids, rows);
-  return rows_message(message, static_cast<uint64_t>(served.table->counts_of_lookups() - before),
+  const MissingRows missing = served.table->lookup(pull.ids, rows);
+  return rows_message(message,
+                      {.initial = static_cast<uint64_t>(missing.initial),
+                       .not_admitted = static_cast<uint64_t>(missing.not_admitted)},
                       std::move(rows));
 }
 

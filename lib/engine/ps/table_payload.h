@@ -23,7 +23,8 @@ struct RowsPullHead {
 
 // kValues. The rows follow in the order of the ids, float32 [count, dim].
 struct RowsHead {
-  uint64_t missing = 0;  // ids without a row, of a lookup
+  // Of a lookup: ids without a row, as MissingRows counts them.
+  uint64_t initial = 0, not_admitted = 0;
 };
 
 // kPush of gradients of `count` rows, none twice, in front of the kPush of the step's dense

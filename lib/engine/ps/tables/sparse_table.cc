@@ -187,7 +187,7 @@ void SparseTable::pull(std::span<const uint64_t> ids, std::span<float> rows,
   });
 }
 
-void SparseTable::lookup(std::span<const uint64_t> ids, std::span<float> rows) const {
+MissingRows SparseTable::lookup(std::span<const uint64_t> ids, std::span<float> rows) const {
   check_sizes(ids.size(), rows.size());
   Batch& batch = Batch::of_thread();
   sort_by_shard(ids, &batch);
@@ -196,11 +196,12 @@ void SparseTable::lookup(std::span<const uint64_t> ids, std::span<float> rows) c
                        .occurrences = nullptr,
                        .rows = rows.data(),
                        .now = 0};
-  int64_t missing = 0;
+  MissingRows missing;
   for_shards(batch, [&](TableShard& shard, std::span<const uint32_t> at) {
     missing += shard.lookup(pull, at);
   });
-  missing_lookups_ += missing;
+  missing_lookups_ += missing.all();
+  return missing;
 }
 
 void SparseTable::push(std::span<const uint64_t> ids, std::span<const float> gradients,

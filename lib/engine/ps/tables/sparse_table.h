@@ -52,8 +52,9 @@ class SparseTable {
   // An id that is there twice has two occurrences and the same row.
   void pull(std::span<const uint64_t> ids, std::span<float> rows,
             std::span<const uint32_t> occurrences = {});
-  // In predictions: changes nothing. An unknown id has the row that it would begin with.
-  void lookup(std::span<const uint64_t> ids, std::span<float> rows) const;
+  // In predictions: changes nothing. An unknown id has the row that it would begin with; zeros if
+  // `entry` would not admit it. Returns the number of these ids.
+  MissingRows lookup(std::span<const uint64_t> ids, std::span<float> rows) const;
   // gradients: [ids.size(), dim]. Gradients of the same id are added in order of occurrence, then
   // its row is updated once. Ids without a row are ignored, unless their first occurrence is
   // admitted.
@@ -64,7 +65,6 @@ class SparseTable {
   ShrinkResult shrink(std::optional<int64_t> max_age = {});
 
   TableCounts counts() const;
-  int64_t counts_of_lookups() const { return missing_lookups_; }  // TableCounts::missing_lookups
 
   // --- snapshots (ps/tables/snapshot.h) ---
 

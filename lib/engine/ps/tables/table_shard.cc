@@ -136,9 +136,9 @@ void TableShard::pull(const PullBatch& batch, std::span<const uint32_t> at, Batc
   }
 }
 
-int64_t TableShard::lookup(const PullBatch& batch, std::span<const uint32_t> at) {
+MissingRows TableShard::lookup(const PullBatch& batch, std::span<const uint32_t> at) {
   const auto dim = static_cast<size_t>(parts_.layout.dim);
-  int64_t missing = 0;
+  MissingRows missing;
   for (size_t k = 0; k < at.size(); ++k) {
     if (k + kAhead < at.size()) index_.prefetch(batch.mixed[at[k + kAhead]]);
     const uint32_t i = at[k];
@@ -157,10 +157,11 @@ int64_t TableShard::lookup(const PullBatch& batch, std::span<const uint32_t> at)
       });
     }
     if (found) continue;
-    ++missing;
     if (word == nullptr && admitted_at_once(id, 1)) {
+      ++missing.initial;
       parts_.initializer.fill(id, to, parts_.layout.dim);
     } else {
+      ++missing.not_admitted;
       std::fill_n(to, dim, 0.0f);
     }
   }

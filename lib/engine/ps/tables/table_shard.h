@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ps/tables/cold_store.h"
+#include "ps/tables/missing_rows.h"
 #include "ps/tables/row_chunks.h"
 #include "ps/tables/row_index.h"
 #include "ps/tables/row_record.h"
@@ -75,7 +76,7 @@ class TableShard {
   void pull(const PullBatch& batch, std::span<const uint32_t> at, BatchScratch& scratch);
   // Changes nothing. Returns the number of ids without a row: their values equal a new row's,
   // or zeros if the first occurrence would not be admitted.
-  int64_t lookup(const PullBatch& batch, std::span<const uint32_t> at);
+  MissingRows lookup(const PullBatch& batch, std::span<const uint32_t> at);
   // Returns the number of gradients that were ignored because the id has no row.
   int64_t push(const PushBatch& batch, std::span<const uint32_t> at, BatchScratch& scratch);
   // max_age: removes rows of this age and more; 0: none.

@@ -50,6 +50,16 @@ TEST(AdmissionByCount, Lookups_AreNotOccurrences) {
   EXPECT_EQ(looked_up(table, {7}), (std::vector<float>{0, 0}));
 }
 
+TEST(AdmissionByCount, LookupsOfUnadmittedIds_AreCountedApart) {
+  SparseTable table(some_settings(kCount3)), open(some_settings("'dim': 2"));
+  pulled(table, {7, 7, 7, 8});
+  std::vector<float> rows(6);
+  const std::vector<uint64_t> ids = {7, 8, 9};
+  EXPECT_EQ(table.lookup(ids, rows), (MissingRows{.not_admitted = 2}));
+  EXPECT_EQ(open.lookup(ids, rows), (MissingRows{.initial = 3}));
+  EXPECT_EQ(table.counts().missing_lookups, 2);
+}
+
 TEST(AdmissionByProbability, TheShareOfIds_IsTheProbability) {
   for (const double p : {0.1, 0.5, 0.9}) {
     SparseTable table(some_settings(
