@@ -46,7 +46,9 @@ ServersExplained servers_explained(const Program& program, int servers,
   const ServedModel model = served_model(program);
   const Placement placement = place(model, servers);
   check_mode(mode, model, placement, tables);
-  const std::string text = text_of(placement, model.placed_parameters(), model.placed_vars());
+  const bool geo = mode == ServerMode::kGeo;
+  const std::string text =
+      text_of(placement, model.placed_parameters(), model.placed_vars(), /*updates=*/!geo);
   const std::vector<std::string_view> lines = lines_of(text);
   ServersExplained all;
   for (int s = 0; s < servers; ++s) {
@@ -64,7 +66,8 @@ ServersExplained servers_explained(const Program& program, int servers,
       if (placement.kept[i] == s) held.kept.push_back(model.kept[i].name);
     }
     all.pulled_bytes += held.bytes;
-    all.pushed_bytes += bytes_of(segments_of(model, placement, s, kGradientSection));
+    const Sections pushed = geo ? kValueSection : kGradientSection;
+    all.pushed_bytes += bytes_of(segments_of(model, placement, s, pushed));
     all.servers.push_back(std::move(held));
   }
   const std::vector<ServedTable> served = served_tables(program);

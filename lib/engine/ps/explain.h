@@ -44,7 +44,7 @@ struct HeldTable {
 struct ServersExplained {
   std::vector<HeldByServer> servers;
   std::vector<HeldTable> tables = {};
-  // Of one trainer in a step that ends with an update, without framing.
+  // Of one trainer in a step that ends with an update, in geo in an exchange, without framing.
   size_t pushed_bytes = 0, pulled_bytes = 0;
 };
 

@@ -131,7 +131,7 @@ uint64_t hash_of(const Placement& placement, std::span<const PlacedParameter> pa
 }
 
 std::string text_of(const Placement& placement, std::span<const PlacedParameter> parameters,
-                    std::span<const PlacedVar> kept) {
+                    std::span<const PlacedVar> kept, bool updates) {
   const auto number_of = [](size_t count, const std::string& noun) {
     return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
   };
@@ -150,7 +150,8 @@ std::string text_of(const Placement& placement, std::span<const PlacedParameter>
       others += placement.kept[i] == server ? kept[i].bytes : 0;
     text += "server " + std::to_string(server) + " holds " + number_of(own.size(), "block") +
             " of " + number_of(touched.size(), "parameter") + ": " + mebibytes(values) + ", " +
-            mebibytes(all + others) + " with states\n";
+            mebibytes(all + others) + " with " +
+            (updates ? "states\n" : "the states that trainers begin with\n");
   }
   return text;
 }

@@ -56,7 +56,8 @@ uint64_t hash_of(const Placement& placement, std::span<const PlacedParameter> pa
                  std::span<const PlacedVar> kept);
 
 // A line per server: "server 0 holds 3 blocks of 2 parameters: 1.2 MiB, 3.6 MiB with states".
+// updates: whether servers update the states; else (geo) they keep those that trainers begin with.
 std::string text_of(const Placement& placement, std::span<const PlacedParameter> parameters,
-                    std::span<const PlacedVar> kept);
+                    std::span<const PlacedVar> kept, bool updates = true);
 
 }  // namespace fleet::ps

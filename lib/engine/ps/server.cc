@@ -70,7 +70,8 @@ void run_server(const Program& trainer, const ServerOptions& options) {
   fault_point("ps_listens");
   ServerLoop loop;
   const std::unique_ptr<Listener> listener = listen(options.address, loop, options.transport);
-  const std::string line = own_line(text_of(placement, parameters, kept), options.server);
+  const bool updates = options.mode != ServerMode::kGeo;
+  const std::string line = own_line(text_of(placement, parameters, kept, updates), options.server);
   spdlog::info("{} at {}", line, listener->address());
   ServerCounters counters(listener->address(), std::ssize(placement.blocks_of(options.server)),
                           held_bytes(placement, parameters, kept, options.server),

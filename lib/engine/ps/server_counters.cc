@@ -43,12 +43,15 @@ void ServerCounters::received(const Message& message) {
     counts_.pulls += pull;
   } else if (header.table <= tables_.size()) {
     if (push) table(header.table).pushed += header.count;
-    if (pull) table(header.table).pulled += header.count;
   }
 }
 
+// A pull of changes (geo) does not name its rows, so answers are counted.
 void ServerCounters::sent(const Message& message) {
   counts_.sent += static_cast<int64_t>(message.bytes());
+  const MessageHeader& header = message.header;
+  if (header.type != MessageType::kValues || header.table == 0) return;
+  if (header.table <= tables_.size()) table(header.table).pulled += header.count;
 }
 
 void ServerCounters::look_at_tables() {

@@ -5,6 +5,7 @@
 #include "ps/server_counters.h"
 #include "ps/trainer_counters.h"
 #include "tests/engine/ps/inline_server.h"
+#include "tests/engine/ps/tables/some_table.h"
 
 namespace fleet::ps {
 namespace {
@@ -116,6 +117,25 @@ struct ServerCountersTest : testing::Test {
   std::optional<DenseServer> server;
   ServerCounters counters{"host:6170", 6, 1000, false, host, ServerProgressWriter(reader.path())};
 };
+
+// In geo, a trainer asks for the changes of others, without naming their ids.
+TEST(ServerCountersOfTables, Rows_AreThoseOfAnswers) {
+  const Program program = program_of({}, /*served=*/true);
+  const ServedModel model = served_model(program);
+  const Placement placement = place(model, 1);
+  const std::unique_ptr<Device> device = choose_device("cpu", 0).device;
+  const auto store =
+      make_block_store(server_program(program, model, placement, 0), model, placement, 0, *device);
+  TableHost host({some_settings("'dim': 4")}, 0, 1, 1, ServerMode::kGeo);
+  const DenseServer server({.own = {.trainers = 1}, .tables = &host}, *store, 0);
+  ServerCounters counters("host:6170", 6, 1000, true, host, ServerProgressWriter());
+  counters.received(of_size(MessageType::kPull, 16, /*table=*/1, 0));
+  counters.sent(of_size(MessageType::kValues, 60, /*table=*/1, 7));
+  counters.received(of_size(MessageType::kPush, 60, /*table=*/1, 3));
+  counters.publish(server, 0, 10);
+  EXPECT_EQ(counters.counts().table[0].pulled, 7);
+  EXPECT_EQ(counters.counts().table[0].pushed, 3);
+}
 
 TEST_F(ServerCountersTest, Work_IsPublished) {
   counters.received(of_size(MessageType::kPush, 100));

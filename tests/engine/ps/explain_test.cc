@@ -38,6 +38,18 @@ TEST(ServersExplained, ModeThatTheStartWouldRefuse_IsRefused) {
               IsError(ErrorCode::kUnsupported, "optimizer.clip"));
 }
 
+// Trainers push differences of values, whatever the type of their gradients, and update the states.
+TEST(ServersExplained, Geo_HasTheBytesOfDifferences) {
+  const UpdateJob adam{.optimizer = R"({"name": "adam"})", .gradients = DType::kBFloat16};
+  const Program program = program_of(adam, /*served=*/true);
+  const ServersExplained sync = servers_explained(program, 2);
+  const ServersExplained geo = servers_explained(program, 2, {}, ServerMode::kGeo);
+  EXPECT_LT(sync.pushed_bytes, sync.pulled_bytes);
+  EXPECT_EQ(geo.pushed_bytes, geo.pulled_bytes);
+  EXPECT_THAT(sync.servers[0].line, testing::EndsWith("MiB with states"));
+  EXPECT_THAT(geo.servers[0].line, testing::EndsWith("with the states that trainers begin with"));
+}
+
 TEST(HeldBlock, Text_HasTheRangeOfAPart) {
   EXPECT_EQ((HeldBlock{.parameter = "w", .end = 9, .whole = true}).text(), "w");
   EXPECT_EQ((HeldBlock{.parameter = "w", .begin = 3, .end = 9}).text(), "w [3, 9)");
