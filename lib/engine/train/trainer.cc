@@ -172,18 +172,14 @@ void Trainer::remember() {
 // way, and it may not have met the others after it.
 void Trainer::finish_step_of_lost() {
   if (options_.replacement == 0) return;
-  TrainingPosition& at = runner_->position();
+  const TrainingPosition& at = runner_->position();
   const bool unsaved = at.step > std::max<int64_t>(saves_.saved_step(), 0);
   const bool ended = at.batch == 0 && saves_.due_after_epoch(at.epoch);
   if (unsaved && (saves_.due_after_step(at.step) || ended)) checkpoints_->save();
   if (!std::exchange(unfinished_step_, false)) return;
-  if (evaluations_->due_after_step(at)) evaluate(at.epoch);
-  if (at.batch < data_->train().batches()) return;
-  const int64_t epoch = at.epoch;
-  at.epoch += 1;
-  at.batch = 0;
-  if (saves_.due_after_epoch(at.epoch)) checkpoints_->save();
-  if (evaluations_->due_after_epoch(at.epoch)) evaluate(epoch);
+  end_step();
+  if (!move_to_next_epoch()) return;
+  end_epoch();
 }
 
 // Checks that the output folder is writable before training starts.
@@ -296,8 +292,7 @@ void Trainer::train_epochs() {
     const int64_t epoch = at.epoch;
     train_epoch();
     if (at.epoch == epoch) break;  // stopped within the epoch
-    if (saves_.due_after_epoch(at.epoch)) checkpoints_->save();
-    if (evaluations_->due_after_epoch(at.epoch)) evaluate(epoch);
+    end_epoch();
   }
   runner_->executor().synchronize();
   act_on(runner_->finite_check().poll());
@@ -315,17 +310,14 @@ void Trainer::train_epochs() {
 }
 
 void Trainer::train_epoch() {
-  TrainingPosition& at = runner_->position();
+  const TrainingPosition& at = runner_->position();
   data_->train().start_epoch(at.epoch, at.batch, at.step);
   report_->epoch_begins();
   for (;;) {
     trace_->step_begins(at.step);
     const bool more = !intervals_.ends_after(at.step) && !tracker_->should_stop();
     const data::Batch* batch = more ? next_batch(data_->train()) : nullptr;
-    if (!batch && at.batch == data_->train().batches()) {
-      at.epoch += 1;
-      at.batch = 0;
-    }
+    if (!batch) move_to_next_epoch();
     totals_.step_begins();
     if (!agree_on_step(batch != nullptr, runner_->step_control()) || !batch) break;
     save_if_asked();
@@ -337,6 +329,22 @@ void Trainer::train_epoch() {
     }
   }
   report_->clear_bar();
+}
+
+// False: the epoch has not ended.
+bool Trainer::move_to_next_epoch() {
+  TrainingPosition& at = runner_->position();
+  if (at.batch < data_->train().batches()) return false;
+  at.epoch += 1;
+  at.batch = 0;
+  return true;
+}
+
+// What is due after the epoch before this position.
+void Trainer::end_epoch() {
+  const int64_t next = runner_->position().epoch;
+  if (saves_.due_after_epoch(next)) checkpoints_->save();
+  if (evaluations_->due_after_epoch(next)) evaluate(next - 1);
 }
 
 // False: a signal has stopped one of the trainers, so all of them end. If a trainer is lost and
@@ -421,6 +429,12 @@ void Trainer::after_step() {
   if (divergence_ && !divergence_->drifts() && intervals_.due(intervals_.compare_steps, at.step)) {
     divergence_->compare(at.step);
   }
+  end_step();
+}
+
+// What is due after the step before this position.
+void Trainer::end_step() {
+  const TrainingPosition& at = runner_->position();
   if (saves_.due_after_step(at.step)) {
     checkpoints_->save();
     report_->times().meter.start();

@@ -70,6 +70,9 @@ class Trainer {
   void train_epoch();
   void train_step(const data::Batch& batch);
   void after_step();
+  void end_step();
+  bool move_to_next_epoch();
+  void end_epoch();
   void act_on(const std::optional<BadUpdates>& bad);
   // False: all ranks stop. Answers with the requests of the previous call, so that no rank waits
   // and all act in the same step.
