@@ -4,232 +4,32 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
-#include <ranges>
-#include <set>
 
-#include "base/crc32c.h"
 #include "base/error.h"
 #include "base/exchange_folders.h"
 #include "base/file.h"
 #include "base/file_status.h"
-#include "base/json.h"
 #include "base/number_text.h"
-#include "base/regular_file.h"
 #include "base/sync.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "optim/ema.h"
 #include "train/checkpoint_content.h"
+#include "train/checkpoint_folders.h"
+#include "train/checkpoint_state.h"
 #include "train/merged_rows.h"
-#include "train/run_folder.h"
 
 namespace fleet {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kModelFile[] = "model.safetensors";
-constexpr char kOptimizerFile[] = "optimizer.safetensors";
-constexpr char kAverageFile[] = "ema.safetensors";
-constexpr char kStateFile[] = "state.json";
 constexpr char kShareFolder[] =
     "set train.output to a folder that all nodes share: each rank saves its own states there";
-
-std::string name_of_step(int64_t step) {
-  return format_printf("step_%08lld", static_cast<long long>(step));
-}
 
 std::string name_of_part(int rank) { return format_printf("rank_%05d.safetensors", rank); }
 
 std::string name_of_shard(int rank) { return format_printf("shard_%05d.safetensors", rank); }
-
-// Complete checkpoints, oldest first.
-std::vector<std::string> all_checkpoints(const std::string& root) {
-  std::vector<std::string> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(root, error)) {
-    const std::string name = entry.path().filename();
-    long long step = 0;
-    if (entry.is_directory() && name.starts_with("step_") && parse_int(name.substr(5), &step)) {
-      found.push_back(entry.path());
-    }
-  }
-  std::ranges::sort(found, {}, step_of_checkpoint);  // not by name: it may have more digits
-  return found;
-}
-
-// Version 1 did not have checksums.
-constexpr int kVersion = 2;
-constexpr char kChecksum[] = "crc32c";
-
-// The checksum of the JSON text without spaces.
-std::string checksum_of(const Json& state) { return format_printf("%08x", crc32c(state.dump())); }
-
-Json to_json(const BestValue& best) {
-  return {{"metric", best.metric}, {"value", best.value}, {"step", best.step}};
-}
-
-Json to_json(const EvaluationRecord& record) {
-  return {{"kept", to_json(record.kept)},
-          {"stopping", to_json(record.stopping)},
-          {"without", record.without},
-          {"observed_step", record.observed_step}};
-}
-
-BestValue best_from(const Json& json) {
-  return {json.at("metric").get<std::string>(), json.at("value").get<double>(),
-          json.at("step").get<int64_t>()};
-}
-
-EvaluationRecord record_from(const Json& state) {
-  if (!state.contains("evaluations")) return {};
-  const Json& json = state.at("evaluations");
-  return {best_from(json.at("kept")), best_from(json.at("stopping")),
-          json.at("without").get<int64_t>(), json.at("observed_step").get<int64_t>()};
-}
-
-Json to_json(const data::TokenizerIdentity& tokenizer) {
-  return {{"file", tokenizer.file}, {"hash", tokenizer.hash}};
-}
-
-data::TokenizerIdentity tokenizer_from(const Json& state) {
-  if (!state.contains("tokenizer")) return {};
-  const Json& json = state.at("tokenizer");
-  return {json.at("file").get<std::string>(), json.at("hash").get<uint64_t>()};
-}
-
-// Facts in state.json about the checkpoint itself.
-struct StateFacts {
-  int ranks = 0;  // whose parts belong to it; 0: no parts
-  int version = kVersion;
-  std::string needs = {};  // the name of another checkpoint in the same root; "": none
-};
-
-std::string state_text(const TrainingPosition& position, const StateFacts& facts) {
-  Json state = {{"version", kVersion},     {"step", position.step},
-                {"epoch", position.epoch}, {"batch", position.batch},
-                {"seed", position.seed},   {"global_batch", position.global_batch},
-                {"model", position.model}, {"task", position.task}};
-  if (position.merged_steps > 1) state["merged_steps"] = position.merged_steps;
-  if (facts.ranks > 0) state["ranks"] = facts.ranks;
-  if (!facts.needs.empty()) state["needs"] = facts.needs;
-  if (!position.schedule.empty()) state["schedule"] = position.schedule;
-  if (position.evaluations.observed_step >= 0) state["evaluations"] = to_json(position.evaluations);
-  if (!position.validation.empty()) state["validation"] = position.validation;
-  if (!position.data.empty()) state["data"] = position.data;
-  if (position.tokenizer.hash != 0) state["tokenizer"] = to_json(position.tokenizer);
-  state[kChecksum] = checksum_of(state);
-  return state.dump(2) + "\n";
-}
-
-// path: for errors. The version decides whether the other files have checksums.
-TrainingPosition parse_state_text(const std::string& text, const std::string& path,
-                                  StateFacts* facts) {
-  const auto damaged = [&](const std::string& what) {
-    return DamagedFile(
-        what, path,
-        "it is damaged or not a checkpoint; checkpoint.resume=auto uses the previous one");
-  };
-  try {
-    Json state = Json::parse(text, [&](JsonEvent, int depth, const std::string&) {
-      if (depth > 8) throw damaged("it is nested too deeply");
-    });
-    const int version = state.at("version").get<int>();
-    facts->version = version;
-    const std::string checksum = state.value(kChecksum, std::string());
-    state.erase(kChecksum);
-    const bool required = version != 1 || !checksum.empty();
-    if (required && checksum != checksum_of(state)) {
-      throw damaged("its content does not match its checksum");
-    }
-    if (version < 1 || version > kVersion) {
-      throw Error(ErrorCode::kUsage,
-                  "is of version " + std::to_string(version) +
-                      ", this fleetrun reads versions 1 to " + std::to_string(kVersion),
-                  path, "use the release that wrote it, or a newer one");
-    }
-    const TrainingPosition position = {.step = state.at("step").get<int64_t>(),
-                                       .epoch = state.at("epoch").get<int64_t>(),
-                                       .batch = state.at("batch").get<int64_t>(),
-                                       .seed = state.at("seed").get<uint64_t>(),
-                                       .global_batch = state.at("global_batch").get<int64_t>(),
-                                       .merged_steps = state.value("merged_steps", int64_t{1}),
-                                       .model = state.at("model").get<std::string>(),
-                                       .task = state.value("task", TrainingPosition().task),
-                                       .schedule = state.value("schedule", std::vector<double>()),
-                                       .evaluations = record_from(state),
-                                       .validation = state.value("validation", std::string()),
-                                       .data = state.value("data", std::string()),
-                                       .tokenizer = tokenizer_from(state)};
-    if (position.step < 0 || position.epoch < 0 || position.batch < 0) {
-      throw damaged("a position below zero");
-    }
-    facts->ranks = state.value("ranks", 0);
-    facts->needs = state.value("needs", std::string());
-    return position;
-  } catch (const JsonError&) {
-    throw damaged("not the state of a checkpoint");
-  }
-}
-
-TrainingPosition parse_state(const std::string& path, StateFacts* facts) {
-  constexpr int64_t kLargest = 1 << 20;  // bytes
-  if (path_exists(path)) {
-    return parse_state_text(read_regular_file(path, kLargest), path, facts);
-  }
-  throw DamagedFile(
-      "the file does not exist", path,
-      "it is damaged or not a checkpoint; checkpoint.resume=auto uses the previous one");
-}
-
-// The checkpoint that this one needs; "": none, or its state cannot be read.
-std::string needed_by(const std::string& folder) {
-  try {
-    StateFacts facts;
-    parse_state(folder + "/" + kStateFile, &facts);
-    return facts.needs;
-  } catch (const Error&) {
-    return "";
-  }
-}
-
-// Tables of parameter servers may be the changes since those of another checkpoint.
-void check_needed(const std::string& folder, const StateFacts& facts) {
-  if (facts.needs.empty()) return;
-  const std::string needed = (fs::path(folder + "/..") / facts.needs).lexically_normal().string();
-  if (path_exists(needed + "/" + kStateFile)) return;
-  throw DamagedFile(
-      "it has the changes of tables since another checkpoint, which is missing: " + needed, folder,
-      "put that back, or use an older checkpoint");
-}
-
-// Removes the older checkpoints of steps up to `step`, except those that `keep` names.
-void remove_old_checkpoints(const std::string& root, int64_t step, const Keep& keep) {
-  if (keep.newest <= 0) return;
-  std::vector<std::string> old;  // oldest first
-  std::set<std::string> needed;
-  for (const std::string& folder : all_checkpoints(root)) {
-    const int64_t of = step_of_checkpoint(folder);
-    if (of > step || of == keep.also_step) {
-      needed.insert(needed_by(folder));
-    } else {
-      old.push_back(folder);
-    }
-  }
-  const auto newest = static_cast<size_t>(keep.newest);
-  const size_t kept = old.size() - std::min(newest, old.size());
-  for (size_t i = kept; i < old.size(); ++i) needed.insert(needed_by(old[i]));
-  old.resize(kept);
-  // A needed checkpoint may need others.
-  for (const std::string& folder : old | std::views::reverse) {
-    if (needed.contains(fs::path(folder).filename().string())) {
-      needed.insert(needed_by(folder));
-    } else {
-      std::error_code ignored;
-      fs::remove_all(folder, ignored);
-    }
-  }
-}
 
 // "'a.residual', 'b.residual', 'c.residual' and 3 more"
 std::string some_of(const std::vector<std::string>& names) {
@@ -537,75 +337,6 @@ void check_folder_is_shared(const std::string& folder, const JobRank& own,
   }
   std::error_code ignored;
   if (leads) fs::remove(probe, ignored);
-}
-
-std::optional<std::string> set_checkpoints_aside(const std::string& root) {
-  if (all_checkpoints(root).empty()) return std::nullopt;
-  return set_aside(root);
-}
-
-std::string folder_of_step(const std::string& root, int64_t step) {
-  return root + "/" + name_of_step(step);
-}
-
-int64_t step_of_checkpoint(const std::string& folder) {
-  long long step = -1;
-  const std::string name = fs::path(folder).filename();
-  if (name.starts_with("step_")) parse_int(name.substr(5), &step);
-  return step;
-}
-
-std::optional<std::string> latest_checkpoint(const std::string& root, int64_t below) {
-  std::vector<std::string> all = all_checkpoints(root);
-  std::erase_if(all, [&](const auto& folder) { return step_of_checkpoint(folder) >= below; });
-  if (all.empty()) return std::nullopt;
-  return all.back();
-}
-
-static void check_complete(const std::string& folder) {
-  StateFacts facts;
-  parse_state(folder + "/" + kStateFile, &facts);
-  check_needed(folder, facts);
-  for (const char* file : {kModelFile, kOptimizerFile, kAverageFile}) {
-    const std::string path = folder + "/" + file;
-    if (path_exists(path)) {
-      open_safetensors(path);
-    } else if (file != kAverageFile) {
-      throw DamagedFile("the file does not exist", path, "use a complete checkpoint");
-    }
-  }
-}
-
-std::optional<std::string> newest_complete_checkpoint(const std::string& root) {
-  for (auto folder = latest_checkpoint(root); folder;
-       folder = latest_checkpoint(root, step_of_checkpoint(*folder))) {
-    try {
-      check_complete(*folder);
-      return folder;
-    } catch (const DamagedFile&) {  // the caller wants an older one
-    }
-  }
-  return std::nullopt;
-}
-
-std::string position_text(const TrainingPosition& position) { return state_text(position, {}); }
-
-TrainingPosition position_from_text(const std::string& text, const std::string& where) {
-  StateFacts facts;
-  return parse_state_text(text, where, &facts);
-}
-
-TrainingPosition read_position(const std::string& folder) {
-  StateFacts facts;
-  return parse_state(folder + "/" + kStateFile, &facts);
-}
-
-std::optional<TrainingPosition> position_of_checkpoint(const std::string& folder) {
-  try {
-    return read_position(folder);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
 }
 
 TrainingPosition load_checkpoint(const std::string& folder, const std::string& model,
