@@ -144,7 +144,9 @@ void AsyncClient::settle(Executor&) { const Held held(*this); }
 void AsyncClient::meet() {
   if (settings().max_staleness < 0) return;
   const Held held(*this);
-  for (int s = 0; s < servers(); ++s) send(s, {.header = {.type = MessageType::kMeeting}});
+  for (int s = 0; s < servers(); ++s) {
+    send(s, {.header = {.type = MessageType::kMeeting, .sequence = shares()}});
+  }
   for (int s = 0; s < servers(); ++s) wait(s, MessageType::kAccepted);
 }
 

@@ -16,7 +16,7 @@
 
 namespace fleet::ps {
 
-inline constexpr uint32_t kDenseProtocol = 3;
+inline constexpr uint32_t kDenseProtocol = 4;
 
 // A trainer's kHello, also the server's answer, whose header.version is: to the first process of a
 // trainer, the training steps in the values (-1: none yet); to one that takes its place, the

@@ -302,9 +302,7 @@ void DenseServer::apply(int trainer, const Message& message) {
               "a push of " + name_of(trainer) + " is missing");
   FLEET_CHECK(message.header.version >= peer.steps,
               "a push of " + name_of(trainer) + " of an earlier step");
-  if (peer.meeting) {  // all have come, so it has ended
-    for (Peer& other : trainers_) other.meeting = false;
-  }
+  if (peer.meeting) end_meeting(*peer.meeting);
   const auto head = head_of<PushHead>(message);
   const std::span<const std::byte> data = behind_head<PushHead>(message);
   if (options_.own.mode == static_cast<uint32_t>(ServerMode::kGeo)) {
@@ -329,10 +327,18 @@ void DenseServer::apply(int trainer, const Message& message) {
 // A trainer that a signal has stopped trains no further, so that the others would wait in vain.
 void DenseServer::meet(int trainer, const Message& message) {
   FLEET_CHECK(apart() && version_ >= 0, "a meeting of " + name_of(trainer) + " within the start");
-  trainers_[trainer].meeting = true;
+  trainers_[trainer].meeting = message.header.sequence;
   follow_slowest();
   accept(trainer, message);
   answer_waits();
+}
+
+// One of the met trains on, so all have come. Others may be in the next one already, if this one is
+// a process that repeats what its predecessor had not finished.
+void DenseServer::end_meeting(uint64_t ordinal) {
+  for (Peer& peer : trainers_) {
+    if (peer.meeting && *peer.meeting <= ordinal) peer.meeting.reset();
+  }
 }
 
 int64_t DenseServer::ahead() const {
@@ -421,7 +427,7 @@ void DenseServer::answer_waits() {
   for (int t = 0; t < std::ssize(trainers_); ++t) {
     std::optional<Wait>& wait = trainers_[t].wait;
     if (!wait || !can_answer(*wait)) continue;
-    answer(t, *wait);
+    answer(t, *wait, &copies);
     wait.reset();
   }
 }

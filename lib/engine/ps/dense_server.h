@@ -100,7 +100,8 @@ class DenseServer {
     ConnectionId connection = -1;
     std::string address;
     bool joined = false, left = false;
-    bool meeting = false;              // it waits for the others, until one of the met pushes
+    // The ordinal of the meeting in which it waits for the others, until one of the met pushes.
+    std::optional<uint64_t> meeting = {};
     uint64_t sequence = 0;             // the last push had it
     int64_t steps = 0;                 // training steps that its pushes include, if apart
     std::optional<Message> push = {};  // in the current step, until it is in the sums
@@ -125,6 +126,7 @@ class DenseServer {
   bool apart() const { return options_.own.mode != static_cast<uint32_t>(ServerMode::kSync); }
   void apply(int trainer, const Message& message);
   void meet(int trainer, const Message& message);
+  void end_meeting(uint64_t ordinal);
   int64_t steps_of_slowest() const;
   void follow_slowest();
   void update();

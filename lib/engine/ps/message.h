@@ -33,7 +33,8 @@ struct MessageHeader {
   uint16_t table = 0;  // 0: the dense blocks; > 0: a sparse table, by its position in the job
   uint32_t count = 0;  // blocks or rows in the payload
   uint64_t sequence =
-      0;                // ascends by one with each push of a trainer; a retried push keeps its own
+      0;                // ascends by one with each push of a trainer; a retried push keeps its own.
+                        // Of a meeting: ascends from one to the next, the same for all trainers
   int64_t version = 0;  // push: the step of its gradients; pull, values: updates that they include
 };
 

@@ -410,6 +410,23 @@ TEST_F(ApartServerTest, TrainerInAMeeting_IsNotWaitedForUntilItsEnd) {
   EXPECT_THAT(texts(push(0, 2)), ElementsAre("1 accepted", "2 values"));
 }
 
+// A process that has taken a trainer's place repeats its meeting, while another trainer waits in
+// the next one.
+TEST_F(ApartServerTest, RepeatedMeeting_DoesNotEndTheNextOne) {
+  start_in(ServerMode::kAsync);
+  const auto meet = [&](int trainer, uint64_t ordinal) {
+    return receive(trainer, {.type = MessageType::kMeeting, .sequence = ordinal}, {});
+  };
+  for (const int t : {0, 1, 2}) push(t, 0);
+  meet(1, 8);
+  for (const int t : {0, 2}) meet(t, 7);
+  push(0, 1);
+  push(2, 1);
+  push(2, 2);
+  EXPECT_THAT(texts(pull(0, 2)), ElementsAre("1 values"));  // does not wait for trainer 1
+  EXPECT_EQ(server_->version(), 2);
+}
+
 TEST_F(ApartServerTest, TrainerThatIsBehind_IsNamedAfterTheTimeout) {
   start_in(ServerMode::kAsync);
   for (const int t : {0, 2}) push(t, 0);
