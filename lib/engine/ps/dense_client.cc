@@ -247,7 +247,7 @@ PushHead DenseClient::check(Executor& executor, double learning_rate) const {
   for (size_t i = 1; i < model_.checked.size() && head.bad_gradient == 0; ++i) {
     const std::string& gradient = model_.checked[i];
     const bool good =
-        is_finite(executor, gradient) && merged_is_finite(executor.program(), gradient);
+        is_finite(executor, gradient) && trained_->merged_is_finite(executor.program(), gradient);
     if (!good) head.bad_gradient = static_cast<uint32_t>(i);
   }
   return head;
@@ -341,7 +341,7 @@ void DenseClient::feed_rows(Executor& executor, const Columns& columns, bool eva
 void DenseClient::merge_rows(Executor& executor) {
   if (tables_.empty()) return;
   executor.synchronize();
-  tables_.merge(executor);
+  trained_->merge(executor);
 }
 
 void DenseClient::restore_merged_rows(std::vector<MergedRows> rows) {

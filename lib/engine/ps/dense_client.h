@@ -53,7 +53,7 @@ class DenseClient : public ParameterExchange {
   void synchronize(Executor& executor, bool with_states) override;
   void feed_rows(Executor& executor, const Columns& columns, bool evaluation) override;
   void merge_rows(Executor& executor) override;
-  std::vector<MergedRows> merged_rows() const override { return tables_.merged_rows(); }
+  std::vector<MergedRows> merged_rows() const override { return trained_->merged_rows(); }
   void restore_merged_rows(std::vector<MergedRows> rows) override;
   void resume_tables(const std::string& folder) override;
   void cut_tables() override;
@@ -94,10 +94,9 @@ class DenseClient : public ParameterExchange {
   void stage_gradients(Executor& executor);
   Bytes gradient_bytes(Executor& executor, const BlockSegment& segment) const;
   PushHead check(Executor& executor, double learning_rate) const;
-  // Whether sums of this gradient of rows are finite (gradient_merge).
-  virtual bool merged_is_finite(const Program& program, const std::string& gradient) const {
-    return tables_.merged_is_finite(program, gradient);
-  }
+  // Which tables have the rows of training steps and their gradients; tables() at first. They must
+  // outlive the other calls.
+  void set_trained(TrainerTables& tables) { trained_ = &tables; }
   void set_steps(int64_t steps) { version_ = steps; }  // trained so far
   void record_outcome(Executor& executor, const PushHead& own, const ValuesHead& all);
 
@@ -129,6 +128,7 @@ class DenseClient : public ParameterExchange {
   std::vector<std::shared_ptr<Connection>> connections_;  // unchanged after the constructor
   std::atomic<bool> ended_{false};
   TableClient tables_;
+  TrainerTables* trained_ = &tables_;
   std::vector<Segments> gradients_, values_;  // by server
   const std::vector<NormParts> norm_parts_;
   Staging staging_;                                  // values

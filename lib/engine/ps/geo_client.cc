@@ -7,7 +7,9 @@ namespace fleet::ps {
 GeoClient::GeoClient(ServedModel model, Placement placement, const DenseClientOptions& options,
                      std::vector<ServedTable> tables)
     : DenseClient(std::move(model), std::move(placement), options, tables),
-      tables_(std::move(tables), options.tables, table_options(), options.trainers) {}
+      tables_(std::move(tables), options.tables, table_options(), options.trainers) {
+  set_trained(tables_);
+}
 
 GeoClient::Values GeoClient::read(Executor& executor) const {
   Values values;
@@ -46,12 +48,6 @@ void GeoClient::feed_rows(Executor& executor, const Columns& columns, bool evalu
   if (evaluation) return DenseClient::feed_rows(executor, columns, evaluation);
   say_missing();
   tables_.feed_rows(executor, columns);
-}
-
-void GeoClient::merge_rows(Executor& executor) {
-  if (tables_.empty()) return;
-  executor.synchronize();
-  tables_.merge(executor);
 }
 
 void GeoClient::restore_merged_rows(std::vector<MergedRows> rows) {

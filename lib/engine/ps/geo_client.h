@@ -36,19 +36,12 @@ class GeoClient : public DenseClient {
   // values, and it has used no rows.
   TakenPlace take_place(Executor& executor, uint64_t shares) override;
   void feed_rows(Executor& executor, const Columns& columns, bool evaluation) override;
-  void merge_rows(Executor& executor) override;
-  std::vector<MergedRows> merged_rows() const override { return tables_.merged_rows(); }
   void restore_merged_rows(std::vector<MergedRows> rows) override;
   void update(Executor& executor, int64_t step, double learning_rate) override;
   void settle(Executor& executor) override;
   void synchronize(Executor& executor, bool with_states) override;
   void resume(Executor& executor) override;
   const GeoTables& rows() const { return tables_; }
-
- protected:
-  bool merged_is_finite(const Program& program, const std::string& gradient) const override {
-    return tables_.merged_is_finite(program, gradient);
-  }
 
  private:
   using Values = std::map<std::string, std::vector<float>>;  // by parameter

@@ -22,16 +22,12 @@ RowLayout layout_of(const TableSettings& settings, const TableRule& rule) {
 }  // namespace
 
 struct GeoTables::Table {
-  Table(ServedTable of, const TableSettings& all)
-      : served(std::move(of)),
-        settings(all),
+  explicit Table(const TableSettings& all)
+      : settings(all),
         dim(static_cast<size_t>(settings.dim)),
         rule(make_table_rule(settings.rule)),
         arena(layout_of(settings, *rule).chunk_bytes(), /*huge_pages=*/false),
-        rows(layout_of(settings, *rule), arena),
-        merger(served.name, dim),
-        values(static_cast<size_t>(served.most) * dim),
-        gradients(values.size()) {}
+        rows(layout_of(settings, *rule), arena) {}
 
   float* values_of(uint32_t row) const { return rows.row(row); }
   float* old_of(uint32_t row) const { return rows.row(row) + dim; }
@@ -56,34 +52,27 @@ struct GeoTables::Table {
     touched[at].clicks += clicks;
   }
 
-  const ServedTable served;
   const TableSettings settings;
   const size_t dim;
   const std::unique_ptr<TableRule> rule;
   BlockArena arena;
   RowChunks rows;
-  RowMerger merger;
   std::unordered_map<uint64_t, uint32_t> numbers;  // of rows, by id
   std::vector<uint32_t> touched_at;                // by row: its position in `touched`
   std::vector<Touched> touched;                    // rows that were updated since the last exchange
   size_t checked = 0;                              // bytes at the last look at the memory
-
-  // Of the last batch.
-  BatchIds ids;
-  std::vector<float> clicks;
-  std::vector<uint32_t> batch_rows;              // by number of the id
-  std::vector<std::vector<uint64_t>> requested;  // by server
-  std::vector<float> values, gradients;
+  std::vector<uint32_t> batch_rows;                // of the last batch, by number of the id
+  std::vector<std::vector<uint64_t>> requested;    // by server
 };
 
 GeoTables::GeoTables(std::vector<ServedTable> tables, const std::vector<TableSettings>& settings,
                      TableClientOptions options, int trainers, MemoryLeft memory)
-    : options_(std::move(options)),
+    : TrainerTables(std::move(tables), settings),
+      options_(std::move(options)),
       trainers_(static_cast<float>(trainers)),
       memory_(std::move(memory)) {
-  FLEET_CHECK(tables.size() == settings.size(), "tables without settings");
-  for (size_t t = 0; t < tables.size(); ++t) {
-    tables_.push_back(std::make_unique<Table>(std::move(tables[t]), settings[t]));
+  for (const TableSettings& one : settings) {
+    tables_.push_back(std::make_unique<Table>(one));
     tables_.back()->requested.resize(static_cast<size_t>(options_.servers));
   }
 }
@@ -96,13 +85,14 @@ void GeoTables::clear() {
     table->numbers.clear();
     table->touched_at.clear();
     table->touched.clear();
-    table->merger.clear();
   }
+  end_update();
 }
 
-void GeoTables::request_new(Table& table, uint16_t number, std::span<const uint64_t> ids,
+void GeoTables::request_new(size_t number, std::span<const uint64_t> ids,
                             std::span<const uint32_t> occurrences) {
-  for (auto& ids : table.requested) ids.clear();
+  Table& table = *tables_[number];
+  for (auto& of_server : table.requested) of_server.clear();
   std::vector<std::vector<uint32_t>> counts(table.requested.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     if (table.numbers.contains(ids[i])) continue;
@@ -114,19 +104,20 @@ void GeoTables::request_new(Table& table, uint16_t number, std::span<const uint6
     if (table.requested[s].empty()) continue;
     options_.send(static_cast<int>(s),
                   {.header = {.type = MessageType::kPull,
-                              .table = number,
+                              .table = static_cast<uint16_t>(number + 1),
                               .count = static_cast<uint32_t>(table.requested[s].size())},
                    .parts = {bytes_of_head(RowsPullHead()), bytes_of_values(table.requested[s]),
                              bytes_of_values(std::move(counts[s]))}});
   }
 }
 
-void GeoTables::receive_new(Table& table, uint16_t number) {
+void GeoTables::receive_new(size_t number) {
+  Table& table = *tables_[number];
   for (size_t s = 0; s < table.requested.size(); ++s) {
     const std::vector<uint64_t>& ids = table.requested[s];
     if (ids.empty()) continue;
     const Message message = options_.wait(static_cast<int>(s), MessageType::kValues);
-    FLEET_CHECK(message.header.table == number, "rows of another table");
+    FLEET_CHECK(message.header.table == number + 1, "rows of another table");
     const std::span<const float> rows =
         values_at<float>(message.payload(), sizeof(RowsHead), ids.size() * table.dim);
     for (size_t i = 0; i < ids.size(); ++i) table.add(ids[i], rows.data() + i * table.dim);
@@ -143,102 +134,60 @@ void GeoTables::check_memory(Table& table) const {
               "this trainer has used " + std::to_string(table.numbers.size()) +
                   " rows, which take " + mebibytes(table.bytes()) + ", and has " + mebibytes(left) +
                   " of memory left",
-              "tables." + table.served.name,
+              "tables." + table.settings.name,
               "in mode geo, a trainer holds all rows that it has used: use the mode async or sync");
 }
 
 void GeoTables::feed_rows(Executor& executor, const ParameterExchange::Columns& columns) {
   for (size_t t = 0; t < tables_.size(); ++t) {
-    Table& table = *tables_[t];
-    table.ids.set(columns(table.served.column), table.served.name);
-    table.clicks = clicks_of(
-        table.ids, table.settings.scores ? columns(kLabelColumn) : std::span<const std::byte>());
-    request_new(table, static_cast<uint16_t>(t + 1), table.ids.ids(), table.ids.occurrences());
-    executor.feed(table.served.places, table.ids.places());
+    BatchRows& batch = batches()[t];
+    batch.set(executor, columns, /*evaluation=*/false);
+    request_new(t, batch.ids(), batch.occurrences());
   }
   for (size_t t = 0; t < tables_.size(); ++t) {
+    receive_new(t);
     Table& table = *tables_[t];
-    receive_new(table, static_cast<uint16_t>(t + 1));
+    BatchRows& batch = batches()[t];
     table.batch_rows.clear();
-    for (const uint64_t id : table.ids.ids()) {
+    for (const uint64_t id : batch.ids()) {
       const uint32_t row = table.numbers.at(id);
-      std::copy_n(table.values_of(row), table.dim,
-                  &table.values[table.batch_rows.size() * table.dim]);
+      std::copy_n(table.values_of(row), table.dim, batch.row(table.batch_rows.size()));
       table.batch_rows.push_back(row);
     }
-    executor.feed(table.served.rows, table.values);
-  }
-}
-
-void GeoTables::merge(Executor& executor) {
-  for (const auto& table : tables_) {
-    executor.read(table->served.gradient, table->gradients);
-    table->merger.add(table->ids.ids(), table->ids.occurrences(), table->clicks, table->gradients);
-  }
-}
-
-void GeoTables::collect(Executor& executor) {
-  for (const auto& table : tables_) {
-    executor.read(table->served.gradient, table->gradients);
-    if (table->merger.empty()) continue;
-    table->merger.add(table->ids.ids(), table->ids.occurrences(), table->clicks, table->gradients);
+    batch.feed(executor);
   }
 }
 
 void GeoTables::update(float learning_rate) {
-  for (const auto& one : tables_) {
-    Table& table = *one;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    Table& table = *tables_[t];
+    const BatchRows& batch = batches()[t];
     const auto rate = static_cast<float>(table.settings.rate_at(learning_rate));
-    const auto update_row = [&](uint64_t id, uint32_t row, const float* gradient, float shows,
-                                float clicks) {
+    const bool merged = !batch.sums().empty();
+    const RowsView rows = batch.collected();
+    for (size_t i = 0; i < rows.ids.size(); ++i) {
+      const uint32_t row = merged ? table.numbers.at(rows.ids[i]) : table.batch_rows[i];
       table.rule->update({.values = table.values_of(row),
                           .state = table.state_of(row),
-                          .gradient = gradient,
+                          .gradient = &rows.values[i * table.dim],
                           .dim = static_cast<int>(table.dim),
                           .shows = 1,  // gradients of a mean over samples
                           .learning_rate = rate});
-      table.touch(id, row, shows, clicks);
-    };
-    const MergedRows& merged = table.merger.rows();
-    for (size_t i = 0; i < merged.ids.size(); ++i) {
-      update_row(merged.ids[i], table.numbers.at(merged.ids[i]), &merged.gradients[i * table.dim],
-                 merged.shows[i], merged.clicks[i]);
+      table.touch(rows.ids[i], row, rows.shows[i], rows.clicks[i]);
     }
-    for (size_t i = 0; i < table.batch_rows.size() && merged.ids.empty(); ++i) {
-      update_row(table.ids.ids()[i], table.batch_rows[i], &table.gradients[i * table.dim],
-                 static_cast<float>(table.ids.occurrences()[i]), table.clicks[i]);
-    }
-    table.merger.clear();
   }
+  end_update();
 }
 
-void GeoTables::leave_out() {
-  for (const auto& table : tables_) table->merger.clear();
-}
-
-bool GeoTables::merged_is_finite(const Program& program, const std::string& gradient) const {
-  return std::ranges::all_of(tables_, [&](const auto& table) {
-    return program.var(table->served.gradient).name != gradient || table->merger.finite();
-  });
-}
-
-std::vector<MergedRows> GeoTables::merged_rows() const {
-  std::vector<MergedRows> all;
-  for (const auto& table : tables_) all.push_back(table->merger.rows());
-  return all;
-}
+void GeoTables::leave_out() { end_update(); }
 
 void GeoTables::restore_merged_rows(std::vector<MergedRows> rows) {
   for (MergedRows& one : rows) {
-    const auto found =
-        std::ranges::find(tables_, one.table, [](const auto& of) { return of->served.name; });
-    if (found == tables_.end()) throw_unknown_table(one.table);
-    Table& table = **found;
-    const auto number = static_cast<uint16_t>(found - tables_.begin() + 1);
+    const size_t table = find(one.table);
     const std::vector<uint32_t> occurrences(one.shows.begin(), one.shows.end());
-    request_new(table, number, one.ids, occurrences);
-    receive_new(table, number);
-    table.merger.restore(std::move(one));
+    request_new(table, one.ids, occurrences);
+    receive_new(table);
+    batches()[table].restore(std::move(one));
   }
 }
 

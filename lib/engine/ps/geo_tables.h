@@ -11,13 +11,13 @@
 
 #include "exec/executor.h"
 #include "exec/parameter_exchange.h"
-#include "ps/row_merger.h"
 #include "ps/row_push.h"
 #include "ps/table_client.h"
 #include "ps/tables/block_arena.h"
 #include "ps/tables/row_chunks.h"
 #include "ps/tables/table_rule.h"
 #include "ps/tables/table_settings.h"
+#include "ps/trainer_tables.h"
 #include "strategy/served_tables.h"
 #include "train/job_facts.h"
 
@@ -37,29 +37,22 @@ struct MemoryLeft {
 // trainer's own.
 //
 // For one thread.
-class GeoTables {
+class GeoTables : public TrainerTables {
  public:
   // settings: each table's, in the same order.
   GeoTables(std::vector<ServedTable> tables, const std::vector<TableSettings>& settings,
             TableClientOptions options, int trainers, MemoryLeft memory = {});
   ~GeoTables();
 
-  bool empty() const { return tables_.empty(); }
   // Forgets all rows.
   void clear();
   // Before a step on this batch: feeds its rows, and pulls new ones. kNoMemory naming the table if
   // too little memory is left for its rows.
   void feed_rows(Executor& executor, const ParameterExchange::Columns& columns);
-  // After a step without an update: adds up the gradients of its rows.
-  void merge(Executor& executor);
-  // After a step with one: reads the gradients of its rows, and adds those before. Then either
-  // updates the rows by the rule, at the rate that goes with the dense parameters' one, or not.
-  void collect(Executor& executor);
+  // After collect(): either updates the rows by the rule, at the rate that goes with the dense
+  // parameters' one, or not.
   void update(float learning_rate);
   void leave_out();
-  // After collect(): whether sums of this gradient (ServedTable::gradient) are finite.
-  bool merged_is_finite(const Program& program, const std::string& gradient) const;
-  std::vector<MergedRows> merged_rows() const;
   // Pulls these rows, if this trainer has not used them.
   void restore_merged_rows(std::vector<MergedRows> rows);
   // An exchange: the differences of rows that were updated since the last one; then, for each
@@ -83,12 +76,12 @@ class GeoTables {
   struct Table;
 
   // occurrences: by id.
-  void request_new(Table& table, uint16_t number, std::span<const uint64_t> ids,
+  void request_new(size_t table, std::span<const uint64_t> ids,
                    std::span<const uint32_t> occurrences);
-  void receive_new(Table& table, uint16_t number);
+  void receive_new(size_t table);
   void check_memory(Table& table) const;
 
-  std::vector<std::unique_ptr<Table>> tables_;
+  std::vector<std::unique_ptr<Table>> tables_;  // as batches()
   const TableClientOptions options_;
   const float trainers_;
   const MemoryLeft memory_;

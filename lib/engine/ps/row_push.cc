@@ -1,5 +1,6 @@
 #include "ps/row_push.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -7,41 +8,36 @@
 #include "ps/table_payload.h"
 
 namespace fleet::ps {
-namespace {
 
-void add_part(const RowPart& more, RowPart* sum) {
-  if (more.ids.empty()) return;
-  const size_t dim = more.values.size() / more.ids.size();
-  FLEET_CHECK(sum->ids.empty() || sum->values.size() == dim * sum->ids.size(),
-              "a sum of rows of different sizes");
-  UniqueIds unique;
-  unique.clear(sum->ids.size() + more.ids.size());
-  for (const uint64_t id : sum->ids) unique.add(id);
-  for (size_t i = 0; i < more.ids.size(); ++i) {
-    const size_t row = unique.add(more.ids[i]);
-    const float* const values = more.values.data() + i * dim;
-    if (row == sum->ids.size()) {
-      sum->ids.push_back(more.ids[i]);
-      sum->shows.push_back(more.shows[i]);
-      sum->clicks.push_back(more.clicks[i]);
-      sum->values.insert(sum->values.end(), values, values + dim);
-      continue;
-    }
-    sum->shows[row] += more.shows[i];
-    sum->clicks[row] += more.clicks[i];
-    float* const to = sum->values.data() + row * dim;
-    for (size_t j = 0; j < dim; ++j) to[j] += values[j];
+// Of one table on one server.
+static RowPart sum_of_parts(const std::vector<RowPush>& pushes, size_t server, size_t table) {
+  size_t dim = 0, count = 0;
+  for (const RowPush& push : pushes) {
+    const RowPart& part = push[server][table];
+    count += part.ids.size();
+    if (!part.ids.empty()) dim = part.values.size() / part.ids.size();
   }
+  RowSum sum(dim);
+  sum.expect(count);
+  for (const RowPush& push : pushes) sum.add(push[server][table]);
+  return sum.take();
 }
 
-}  // namespace
-
-void add_rows(const RowPush& more, RowPush* sum) {
-  FLEET_CHECK(more.size() == sum->size(), "a sum of rows for different servers");
-  for (size_t s = 0; s < more.size(); ++s) {
-    FLEET_CHECK(more[s].size() == (*sum)[s].size(), "a sum of rows of different tables");
-    for (size_t t = 0; t < more[s].size(); ++t) add_part(more[s][t], &(*sum)[s][t]);
+RowPush sum_of(std::vector<RowPush> pushes) {
+  FLEET_CHECK(!pushes.empty(), "a sum of no rows");
+  for (const RowPush& more : pushes) {
+    const bool same = std::ranges::equal(more, pushes[0], {}, &std::vector<RowPart>::size,
+                                         &std::vector<RowPart>::size);
+    FLEET_CHECK(same, "a sum of rows of different servers or tables");
   }
+  if (pushes.size() == 1) return std::move(pushes[0]);
+  RowPush sum(pushes[0].size());
+  for (size_t server = 0; server < sum.size(); ++server) {
+    for (size_t table = 0; table < pushes[0][server].size(); ++table) {
+      sum[server].push_back(sum_of_parts(pushes, server, table));
+    }
+  }
+  return sum;
 }
 
 Message push_message(RowPart part, uint16_t table, uint64_t sequence, int64_t step) {

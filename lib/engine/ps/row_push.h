@@ -6,21 +6,15 @@
 #include <vector>
 
 #include "ps/message.h"
+#include "ps/row_sum.h"
 #include "train/unique_ids.h"
 
 namespace fleet::ps {
 
-// Of one table, on one server; no id is there twice.
-struct RowPart {
-  std::vector<uint64_t> ids = {};
-  std::vector<float> shows = {}, clicks = {};  // by id
-  std::vector<float> values = {};  // [ids, dim]: gradients, in geo differences of values
-};
 using RowPush = std::vector<std::vector<RowPart>>;  // by server, then by table
 
-// Adds all values, shows and clicks by id. New ids follow in the order of their occurrence. Both
-// have the same servers and tables.
-void add_rows(const RowPush& more, RowPush* sum);
+// The sum, from left to right, by id. All have the same servers and tables.
+RowPush sum_of(std::vector<RowPush> pushes);
 
 // The push of a part; table: its number in messages, from 1.
 Message push_message(RowPart part, uint16_t table, uint64_t sequence, int64_t step);

@@ -27,13 +27,15 @@ void add_gradients(const std::vector<BlockSegment>& segments, const std::vector<
 PendingPush merge(std::vector<PendingPush> pushes,
                   const std::vector<std::vector<BlockSegment>>& segments) {
   FLEET_CHECK(!pushes.empty(), "a sum of no gradients");
+  std::vector<RowPush> rows;
+  for (PendingPush& push : pushes) rows.push_back(std::move(push.rows));
   PendingPush sum = std::move(pushes[0]);
+  sum.rows = sum_of(std::move(rows));
   for (size_t i = 1; i < pushes.size(); ++i) {
     const PendingPush& more = pushes[i];
     for (size_t s = 0; s < segments.size(); ++s) {
       add_gradients(segments[s], more.servers[s], &sum.servers[s]);
     }
-    add_rows(more.rows, &sum.rows);
     sum.step = more.step;
     sum.head.learning_rate = more.head.learning_rate;
     sum.head.loss_is_bad |= more.head.loss_is_bad;

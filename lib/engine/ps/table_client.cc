@@ -30,39 +30,33 @@ void check_visible(const std::string& folder, const std::vector<Json>& parts) {
 
 TableClient::TableClient(std::vector<ServedTable> tables,
                          const std::vector<TableSettings>& settings, TableClientOptions options)
-    : options_(std::move(options)), deltas_(options_.deltas) {
-  FLEET_CHECK(tables.size() == settings.size(), "tables without settings");
-  for (size_t i = 0; i < tables.size(); ++i) {
-    FLEET_CHECK(tables[i].name == settings[i].name && tables[i].dim == settings[i].dim,
-                "settings of another table than '" + tables[i].name + "'");
-    Table table{.served = std::move(tables[i]), .scores = settings[i].scores};
-    table.parts.resize(static_cast<size_t>(options_.servers));
-    table.rows.resize(static_cast<size_t>(table.served.most * table.served.dim));
-    table.gradients.resize(table.rows.size());
-    table.merger.emplace(table.served.name, static_cast<size_t>(table.served.dim));
-    tables_.push_back(std::move(table));
-  }
+    : TrainerTables(std::move(tables), settings),
+      tables_(batches().size()),
+      options_(std::move(options)),
+      deltas_(options_.deltas) {
+  for (Table& table : tables_) table.parts.resize(static_cast<size_t>(options_.servers));
 }
 
-void TableClient::divide(Table& table) const {
-  for (Part& part : table.parts) {
+void TableClient::divide(size_t table) {
+  std::vector<Part>& parts = tables_[table].parts;
+  for (Part& part : parts) {
     part.numbers.clear();
     part.ids.clear();
   }
-  const std::vector<uint64_t>& ids = table.ids.ids();
+  const std::vector<uint64_t>& ids = batches()[table].ids();
   for (size_t number = 0; number < ids.size(); ++number) {
-    Part& part = table.parts[static_cast<size_t>(server_of(ids[number], options_.servers))];
+    Part& part = parts[static_cast<size_t>(server_of(ids[number], options_.servers))];
     part.numbers.push_back(static_cast<uint32_t>(number));
     part.ids.push_back(ids[number]);
   }
 }
 
-void TableClient::send_pulls(const Table& table, uint16_t number, int64_t step, bool evaluation) {
+void TableClient::send_pulls(size_t table, int64_t step, bool evaluation) {
   for (int s = 0; s < options_.servers; ++s) {
-    const Part& part = table.parts[static_cast<size_t>(s)];
+    const Part& part = tables_[table].parts[static_cast<size_t>(s)];
     Message pull{
         .header = {.type = MessageType::kPull,
-                   .table = number,
+                   .table = static_cast<uint16_t>(table + 1),
                    .count = static_cast<uint32_t>(part.ids.size()),
                    .version = step},
         .parts = {bytes_of_head(RowsPullHead{.cuts = cuts_, .lookup = evaluation ? 1u : 0u}),
@@ -70,15 +64,19 @@ void TableClient::send_pulls(const Table& table, uint16_t number, int64_t step, 
     if (!evaluation) {
       std::vector<uint32_t> occurrences;
       occurrences.reserve(part.numbers.size());
-      for (const uint32_t n : part.numbers) occurrences.push_back(table.ids.occurrences()[n]);
+      for (const uint32_t n : part.numbers) {
+        occurrences.push_back(batches()[table].occurrences()[n]);
+      }
       pull.parts.push_back(bytes_of_values(std::move(occurrences)));
     }
     options_.send(s, std::move(pull));
   }
 }
 
-void TableClient::take_rows(Table& table, bool evaluation) {
-  const auto dim = static_cast<size_t>(table.served.dim);
+void TableClient::take_rows(size_t number, bool evaluation) {
+  Table& table = tables_[number];
+  BatchRows& batch = batches()[number];
+  const size_t dim = batch.dim();
   for (int s = 0; s < options_.servers; ++s) {
     const Part& part = table.parts[static_cast<size_t>(s)];
     const Message message = options_.wait(s, MessageType::kValues);
@@ -86,103 +84,69 @@ void TableClient::take_rows(Table& table, bool evaluation) {
     const std::span<const float> rows =
         values_at<float>(message.payload(), sizeof head, part.ids.size() * dim);
     for (size_t i = 0; i < part.numbers.size(); ++i) {
-      std::memcpy(&table.rows[part.numbers[i] * dim], &rows[i * dim], dim * sizeof(float));
+      std::memcpy(batch.row(part.numbers[i]), &rows[i * dim], dim * sizeof(float));
     }
     if (!evaluation) continue;
     table.missing += {.initial = static_cast<int64_t>(head.initial),
                       .not_admitted = static_cast<int64_t>(head.not_admitted)};
   }
-  if (evaluation) table.looked_up += std::ssize(table.ids.ids());
+  if (evaluation) table.looked_up += std::ssize(batch.ids());
 }
 
 void TableClient::feed_rows(Executor& executor, const ParameterExchange::Columns& columns,
                             int64_t step, bool evaluation) {
   for (size_t t = 0; t < tables_.size(); ++t) {
-    Table& table = tables_[t];
-    table.ids.set(columns(table.served.column), table.served.name);
-    divide(table);
-    send_pulls(table, static_cast<uint16_t>(t + 1), step, evaluation);
-    if (!evaluation) {
-      table.clicks =
-          clicks_of(table.ids, table.scores ? columns(kLabelColumn) : std::span<const std::byte>());
-    }
-    executor.feed(table.served.places, table.ids.places());
+    batches()[t].set(executor, columns, evaluation);
+    divide(t);
+    send_pulls(t, step, evaluation);
   }
-  for (Table& table : tables_) {
-    take_rows(table, evaluation);
-    executor.feed(table.served.rows, table.rows);
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    take_rows(t, evaluation);
+    batches()[t].feed(executor);
   }
 }
 
-void TableClient::add_to_sums(Executor& executor, Table& table) {
-  executor.read(table.served.gradient, table.gradients);
-  table.merger->add(table.ids.ids(), table.ids.occurrences(), table.clicks, table.gradients);
-}
-
-void TableClient::merge(Executor& executor) {
-  for (Table& table : tables_) add_to_sums(executor, table);
-}
-
-void TableClient::collect(Executor& executor) {
-  if (std::exchange(collected_, true)) return;
-  for (Table& table : tables_) {
-    if (table.merger->empty()) {
-      executor.read(table.served.gradient, table.gradients);
-    } else {
-      add_to_sums(executor, table);
-    }
-  }
-}
-
-bool TableClient::merged_is_finite(const Program& program, const std::string& gradient) const {
-  return std::ranges::all_of(tables_, [&](const Table& table) {
-    return program.var(table.served.gradient).name != gradient || table.merger->finite();
-  });
-}
-
-RowPart TableClient::rows_of(const Table& table, const Part& part) {
-  const auto dim = static_cast<size_t>(table.served.dim);
+RowPart TableClient::rows_of(size_t table, const Part& part) const {
+  const size_t dim = batches()[table].dim();
+  const RowsView all = batches()[table].collected();
   RowPart rows{.ids = part.ids};
   rows.values.resize(part.ids.size() * dim);
   rows.shows.reserve(part.ids.size());
   rows.clicks.reserve(part.ids.size());
   for (size_t i = 0; i < part.numbers.size(); ++i) {
     const uint32_t number = part.numbers[i];
-    rows.shows.push_back(static_cast<float>(table.ids.occurrences()[number]));
-    rows.clicks.push_back(table.clicks[number]);
-    std::memcpy(&rows.values[i * dim], &table.gradients[number * dim], dim * sizeof(float));
+    rows.shows.push_back(all.shows[number]);
+    rows.clicks.push_back(all.clicks[number]);
+    std::memcpy(&rows.values[i * dim], &all.values[number * dim], dim * sizeof(float));
   }
   return rows;
 }
 
-void TableClient::add_merged(size_t number, RowPush* push) const {
-  const Table& table = tables_[number];
-  const auto dim = static_cast<ptrdiff_t>(table.served.dim);
-  const MergedRows& merged = table.merger->rows();
+void TableClient::add_merged(size_t table, RowPush* push) const {
+  const auto dim = static_cast<ptrdiff_t>(batches()[table].dim());
+  const RowsView merged = batches()[table].collected();
   for (size_t i = 0; i < merged.ids.size(); ++i) {
     const auto server = static_cast<size_t>(server_of(merged.ids[i], options_.servers));
-    RowPart& part = (*push)[server][number];
+    RowPart& part = (*push)[server][table];
     part.ids.push_back(merged.ids[i]);
     part.shows.push_back(merged.shows[i]);
     part.clicks.push_back(merged.clicks[i]);
-    const auto first = merged.gradients.begin() + static_cast<ptrdiff_t>(i) * dim;
+    const auto first = merged.values.begin() + static_cast<ptrdiff_t>(i) * dim;
     part.values.insert(part.values.end(), first, first + dim);
   }
 }
 
 RowPush TableClient::gradients(Executor& executor) {
   collect(executor);
-  collected_ = false;
   RowPush push(static_cast<size_t>(options_.servers), std::vector<RowPart>(tables_.size()));
   for (size_t t = 0; t < tables_.size(); ++t) {
-    Table& table = tables_[t];
-    if (table.merger->empty()) {
-      for (size_t s = 0; s < push.size(); ++s) push[s][t] = rows_of(table, table.parts[s]);
-    } else {
+    if (!batches()[t].sums().empty()) {
       add_merged(t, &push);
-      table.merger->clear();
+      continue;
     }
+    for (size_t s = 0; s < push.size(); ++s) push[s][t] = rows_of(t, tables_[t].parts[s]);
   }
+  end_update();
   return push;
 }
 
@@ -195,19 +159,8 @@ void TableClient::send(RowPush push, uint64_t sequence, int64_t step) const {
   }
 }
 
-std::vector<MergedRows> TableClient::merged_rows() const {
-  std::vector<MergedRows> all;
-  for (const Table& table : tables_) all.push_back(table.merger->rows());
-  return all;
-}
-
 void TableClient::restore_merged_rows(std::vector<MergedRows> rows) {
-  for (MergedRows& one : rows) {
-    const auto table =
-        std::ranges::find(tables_, one.table, [](const Table& of) { return of.served.name; });
-    if (table == tables_.end()) throw_unknown_table(one.table);
-    table->merger->restore(std::move(one));
-  }
+  for (MergedRows& one : rows) batches()[find(one.table)].restore(std::move(one));
 }
 
 // The results by server; throws the first error of one, after all have answered.
@@ -278,9 +231,10 @@ void TableClient::shrink(int64_t step, int64_t age) {
 
 std::vector<std::string> TableClient::missing_lines() {
   std::vector<std::string> lines;
-  for (Table& table : tables_) {
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    Table& table = tables_[t];
     if (table.missing.all() > 0) {
-      lines.push_back(text_of(table.missing, table.served.name,
+      lines.push_back(text_of(table.missing, batches()[t].served().name,
                               counted(table.looked_up, "lookup") + " of the evaluation"));
     }
     table.missing = {};

@@ -2,26 +2,21 @@
 #pragma once
 
 #include <functional>
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "exec/executor.h"
 #include "exec/parameter_exchange.h"
 #include "ps/connection.h"
-#include "ps/row_merger.h"
 #include "ps/row_push.h"
 #include "ps/table_deltas.h"
 #include "ps/table_payload.h"
 #include "ps/tables/missing_rows.h"
 #include "ps/tables/table_settings.h"
+#include "ps/trainer_tables.h"
 #include "strategy/served_tables.h"
-#include "train/unique_ids.h"
 
 namespace fleet::ps {
-
-inline constexpr char kLabelColumn[] = "label";  // of clicks: float32, one number per sample
 
 struct TableClientOptions {
   int trainer = 0, servers = 1;
@@ -31,26 +26,19 @@ struct TableClientOptions {
 };
 
 // For one thread; save() and send() for any.
-class TableClient {
+class TableClient : public TrainerTables {
  public:
   // settings: each table's, in the same order.
   TableClient(std::vector<ServedTable> tables, const std::vector<TableSettings>& settings,
               TableClientOptions options);
 
-  bool empty() const { return tables_.empty(); }
   // Pulls the rows of a batch and feeds them, and the places of its ids.
   void feed_rows(Executor& executor, const ParameterExchange::Columns& columns, int64_t step,
                  bool evaluation);
-  // After a step without an update: adds up the gradients of its rows.
-  void merge(Executor& executor);
-  // Reads the gradients of the last batch, and adds those before.
-  void collect(Executor& executor);
-  // After collect(): whether sums of this gradient (ServedTable::gradient) are finite.
-  bool merged_is_finite(const Program& program, const std::string& gradient) const;
-  // The gradients of an update: those of the rows of the last batch, and of the merged ones.
+  // The gradients of an update: those of the rows of the last batch, and of the merged ones. Calls
+  // collect().
   RowPush gradients(Executor& executor);
   void send(RowPush push, uint64_t sequence, int64_t step) const;
-  std::vector<MergedRows> merged_rows() const;
   void restore_merged_rows(std::vector<MergedRows> rows);
   // Trainer 0: the tables of the checkpoint in this folder. The others do nothing.
   void load(const std::string& folder);
@@ -69,28 +57,21 @@ class TableClient {
     std::vector<uint64_t> ids;
   };
   struct Table {
-    ServedTable served;
-    bool scores = false;
-    BatchIds ids = {};
     std::vector<Part> parts = {};  // by server
-    std::vector<float> rows = {}, gradients = {}, clicks = {};
-    std::optional<RowMerger> merger = {};
-    int64_t looked_up = 0;  // ids of evaluations since the last missing_lines()
+    int64_t looked_up = 0;         // ids of evaluations since the last missing_lines()
     MissingRows missing = {};
   };
 
-  void divide(Table& table) const;
-  void send_pulls(const Table& table, uint16_t number, int64_t step, bool evaluation);
-  void take_rows(Table& table, bool evaluation);
-  void add_to_sums(Executor& executor, Table& table);
-  static RowPart rows_of(const Table& table, const Part& part);
-  void add_merged(size_t number, RowPush* push) const;
+  void divide(size_t table);
+  void send_pulls(size_t table, int64_t step, bool evaluation);
+  void take_rows(size_t table, bool evaluation);
+  RowPart rows_of(size_t table, const Part& part) const;
+  void add_merged(size_t table, RowPush* push) const;
   std::vector<Json> command(const Json& command);
   void command_to(int server, const Json& command) const;
 
-  std::vector<Table> tables_;
+  std::vector<Table> tables_;  // as batches()
   const TableClientOptions options_;
-  bool collected_ = false;  // since the last push
   uint64_t cuts_ = 0;
   TableDeltas deltas_;
 };

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/number_text.h"
 #include "base/text.h"
+#include "ps/row_sum.h"
 #include "ps/tables/table_rule.h"
 #include "train/unique_ids.h"
 
@@ -42,19 +43,13 @@ Pull pull_of(const Message& message) {
   return pull;
 }
 
-struct Push {
-  std::span<const uint64_t> ids;
-  std::span<const float> shows, clicks, gradients;
-};
-
-Push push_of(const Message& message, size_t dim) {
+RowsView rows_of(const Message& message, size_t dim) {
   const size_t count = message.header.count;
   const std::span<const std::byte> payload = message.payload();
   const size_t shows = count * sizeof(uint64_t), clicks = shows + count * sizeof(float);
-  return {.ids = values_at<uint64_t>(payload, 0, count),
-          .shows = values_at<float>(payload, shows, count),
-          .clicks = values_at<float>(payload, clicks, count),
-          .gradients = values_at<float>(payload, clicks + count * sizeof(float), count * dim)};
+  return {values_at<uint64_t>(payload, 0, count), values_at<float>(payload, shows, count),
+          values_at<float>(payload, clicks, count),
+          values_at<float>(payload, clicks + count * sizeof(float), count * dim)};
 }
 
 Message rows_message(const Message& pull, const RowsHead& head, std::vector<float> rows) {
@@ -64,39 +59,6 @@ Message rows_message(const Message& pull, const RowsHead& head, std::vector<floa
                      .version = pull.header.version},
           .parts = {bytes_of_head(head), bytes_of_values(std::move(rows))}};
 }
-
-// The rows of all trainers, each id once.
-struct RowSums {
-  UniqueIds unique;
-  std::vector<float> gradients, shows, clicks;
-  std::vector<uint16_t> trainers;  // that have the row
-
-  void add(const Push& push, size_t dim) {
-    for (size_t i = 0; i < push.ids.size(); ++i) {
-      const size_t row = unique.add(push.ids[i]);
-      const float* const gradient = push.gradients.data() + i * dim;
-      if (row == trainers.size()) {
-        gradients.insert(gradients.end(), gradient, gradient + dim);
-        shows.push_back(push.shows[i]);
-        clicks.push_back(push.clicks[i]);
-        trainers.push_back(1);
-        continue;
-      }
-      float* const sum = gradients.data() + row * dim;
-      for (size_t j = 0; j < dim; ++j) sum[j] += gradient[j];
-      shows[row] += push.shows[i];
-      clicks[row] += push.clicks[i];
-      ++trainers[row];
-    }
-  }
-  // The zeros of trainers without a row change only the sign of a zero.
-  void add_zeros(size_t dim, int all) {
-    for (size_t row = 0; row < trainers.size(); ++row) {
-      if (trainers[row] == all) continue;
-      for (size_t j = 0; j < dim; ++j) gradients[row * dim + j] += 0.0f;
-    }
-  }
-};
 
 }  // namespace
 
@@ -238,8 +200,8 @@ void TableHost::apply_push(int trainer, bool left_out, float learning_rate) {
     const auto message = std::exchange(served->pushes[static_cast<size_t>(trainer)], std::nullopt);
     FLEET_CHECK(message, "a push without the rows of its tables");
     if (left_out) continue;
-    const Push push = push_of(*message, static_cast<size_t>(served->table->layout().dim));
-    served->table->push(push.ids, push.gradients,
+    const RowsView push = rows_of(*message, static_cast<size_t>(served->table->layout().dim));
+    served->table->push(push.ids, push.values,
                         {.shows = push.shows,
                          .clicks = push.clicks,
                          .learning_rate = served->table->settings().rate_at(learning_rate),
@@ -287,13 +249,14 @@ void TableHost::apply(Served& served, float learning_rate) {
     FLEET_CHECK(push, "a step without the rows of a trainer");
     count += push->header.count;
   }
-  RowSums sums;
-  sums.unique.clear(count);
-  for (const std::optional<Message>& push : served.pushes) sums.add(push_of(*push, dim), dim);
-  sums.add_zeros(dim, trainers_);
-  served.table->push(sums.unique.ids(), sums.gradients,
-                     {.shows = sums.shows,
-                      .clicks = sums.clicks,
+  RowSum sum(dim);
+  sum.expect(count);
+  for (const std::optional<Message>& push : served.pushes) sum.add(rows_of(*push, dim));
+  sum.add_zeros(trainers_);
+  const RowPart& rows = sum.rows();
+  served.table->push(rows.ids, rows.values,
+                     {.shows = rows.shows,
+                      .clicks = rows.clicks,
                       .learning_rate = served.table->settings().rate_at(learning_rate),
                       .means = true});
 }

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 
@@ -10,6 +11,14 @@ namespace fleet {
 void UniqueIds::clear(size_t expected) {
   ids_.clear();
   slots_.assign(std::bit_ceil(2 * expected + 1), 0);
+}
+
+void UniqueIds::expect(size_t more) {
+  const size_t expected = ids_.size() + more;
+  if (std::bit_ceil(2 * expected + 1) <= slots_.size()) return;
+  const std::vector<uint64_t> before = std::move(ids_);
+  clear(expected);
+  for (const uint64_t id : before) add(id);
 }
 
 uint32_t UniqueIds::add(uint64_t id) {

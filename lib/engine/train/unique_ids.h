@@ -13,6 +13,8 @@ class UniqueIds {
  public:
   // Forgets all; `expected` ids are coming.
   void clear(size_t expected);
+  // So many more are coming.
+  void expect(size_t more);
   // Returns the id's number; a new one for a new id.
   uint32_t add(uint64_t id);
   const std::vector<uint64_t>& ids() const { return ids_; }

@@ -8,12 +8,13 @@ namespace {
 using testing::ElementsAre;
 
 TEST(RowPush, Sum_AddsById) {
-  RowPush sum = {{{.ids = {7, 3}, .shows = {1, 2}, .clicks = {0, 1}, .values = {1, 2, 3, 4}}, {}},
-                 {{}, {}}};
-  add_rows({{{.ids = {3, 9}, .shows = {5, 1}, .clicks = {1, 0}, .values = {10, 20, 30, 40}},
-             {.ids = {1}, .shows = {1}, .clicks = {1}, .values = {8}}},
-            {{}, {}}},
-           &sum);
+  const RowPush one = {
+      {{.ids = {7, 3}, .shows = {1, 2}, .clicks = {0, 1}, .values = {1, 2, 3, 4}}, {}}, {{}, {}}};
+  const RowPush more = {
+      {{.ids = {3, 9}, .shows = {5, 1}, .clicks = {1, 0}, .values = {10, 20, 30, 40}},
+       {.ids = {1}, .shows = {1}, .clicks = {1}, .values = {8}}},
+      {{}, {}}};
+  const RowPush sum = sum_of({one, more});
   const RowPart& first = sum[0][0];
   EXPECT_THAT(first.ids, ElementsAre(7, 3, 9));
   EXPECT_THAT(first.shows, ElementsAre(1, 7, 1));
@@ -25,9 +26,10 @@ TEST(RowPush, Sum_AddsById) {
 }
 
 TEST(RowPush, SumOfOtherTables_IsInternal) {
-  RowPush sum = {{{}, {}}};
-  EXPECT_ANY_THROW(add_rows({{{}}}, &sum));
-  EXPECT_ANY_THROW(add_rows({{{}, {}}, {{}, {}}}, &sum));
+  const RowPush two(1, std::vector<RowPart>(2));
+  EXPECT_ANY_THROW(sum_of({two, RowPush(1, std::vector<RowPart>(1))}));
+  EXPECT_ANY_THROW(sum_of({two, RowPush(2, std::vector<RowPart>(2))}));
+  EXPECT_EQ(sum_of({two, two}).size(), 1u);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // Updates of tables that follow the schedule of the job, or end several steps (gradient_merge).
 #include <gmock/gmock.h>
 
-#include "ps/row_merger.h"
 #include "tests/engine/ps/click_trainers.h"
 #include "tests/engine/ps/tables/some_table.h"
 #include "tests/errors.h"
@@ -132,40 +131,6 @@ TEST(RowsOfMergedSteps, ShrinkBetweenTwoUpdates_RunsAtTheNext) {
   EXPECT_GT(run.rows(0), 0);
   run.train(2, 4);  // step 3 was within this update
   EXPECT_EQ(run.rows(0), 0);
-}
-
-TEST(RowMerger, Steps_AreAddedInOrderOfOccurrence) {
-  RowMerger merger("t", 2);
-  EXPECT_TRUE(merger.empty());
-  merger.add(std::vector<uint64_t>{7, 3}, std::vector<uint32_t>{1, 2}, std::vector<float>{1, 0},
-             std::vector<float>{1, 2, 3, 4});
-  merger.add(std::vector<uint64_t>{3, 9}, std::vector<uint32_t>{4, 1}, std::vector<float>{1, 1},
-             std::vector<float>{10, 20, 30, 40});
-  const MergedRows& rows = merger.rows();
-  EXPECT_EQ(rows.ids, (std::vector<uint64_t>{7, 3, 9}));
-  EXPECT_EQ(rows.shows, (std::vector<float>{1, 6, 1}));
-  EXPECT_EQ(rows.clicks, (std::vector<float>{1, 1, 1}));
-  EXPECT_EQ(rows.gradients, (std::vector<float>{1, 2, 13, 24, 30, 40}));
-  RowMerger again("t", 2);
-  again.restore(rows);
-  again.add(std::vector<uint64_t>{9}, std::vector<uint32_t>{1}, std::vector<float>{0},
-            std::vector<float>{1, 1});
-  EXPECT_EQ(again.rows().gradients.back(), 41);
-  EXPECT_EQ(again.rows().ids.size(), 3u);
-  again.clear();
-  EXPECT_TRUE(again.empty());
-  EXPECT_EQ(again.rows().table, "t");
-}
-
-TEST(RowMerger, SumThatIsNotFinite_IsFound) {
-  RowMerger merger("t", 1);
-  const std::vector<uint64_t> id = {1};
-  const std::vector<uint32_t> once = {1};
-  const std::vector<float> none = {0}, large = {3e38f};
-  merger.add(id, once, none, large);
-  EXPECT_TRUE(merger.finite());
-  merger.add(id, once, none, large);
-  EXPECT_FALSE(merger.finite());
 }
 
 }  // namespace

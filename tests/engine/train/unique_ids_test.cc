@@ -24,6 +24,15 @@ TEST(UniqueIds, Numbers_FollowTheFirstOccurrences) {
   EXPECT_EQ(unique.add(0), 0u);
 }
 
+TEST(UniqueIds, Expect_KeepsTheNumbers) {
+  UniqueIds unique;
+  for (uint64_t id = 0; id < 1000; ++id) {
+    unique.expect(1);
+    EXPECT_EQ(unique.add(id * 7), id);
+  }
+  for (uint64_t id = 0; id < 1000; ++id) EXPECT_EQ(unique.add(id * 7), id);
+}
+
 TEST(UniqueIds, ManyIds_EqualAMap) {
   std::mt19937_64 random(3);
   UniqueIds unique;
