@@ -1,5 +1,5 @@
 // A trainer's connections to the servers of its dense blocks, in synchronous mode; what the other
-// modes share is protected.
+// modes share is protected. dense_client_states.cc has what it shares outside of steps.
 #pragma once
 
 #include <atomic>

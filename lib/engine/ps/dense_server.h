@@ -1,4 +1,6 @@
-// The logic of a server with dense blocks: pure, without sockets or threads.
+// The logic of a server with dense blocks: pure, without sockets or threads. dense_server.cc has
+// the trainers that come and go, dense_server_updates.cc their pushes, dense_server_waits.cc the
+// values that they wait for.
 //
 // Start: every trainer says hello. Trainer 0 sends initial values; the others pull them. A step:
 // each trainer pushes its gradients and pulls values. When all have pushed, the server updates its
@@ -144,6 +146,7 @@ class DenseServer {
   void accept(int trainer, const Message& message);
   void refuse(const Received& event, const std::string& what, const std::string& next);
   int trainer_of(ConnectionId connection) const;  // -1: none
+  std::string within_timeout() const;             // " within 1800 s"
   int count(bool Peer::*flag) const;
   std::string name_of(int trainer) const;       // "trainer 2 at 10.0.0.1:5000"
   std::string missing(bool Peer::*flag) const;  // "trainers 1 and 2"

@@ -1,4 +1,4 @@
-// A server's shards of the job's tables.
+// A server's shards of the job's tables. table_host_commands.cc has the commands of trainer 0.
 //
 // A step in sync: each trainer pulls the rows of its batch, and pushes gradients of these rows.
 // When all have pushed, each touched row is updated once, from the sum over the trainers in the
@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -92,6 +93,13 @@ class TableHost {
     std::vector<Waiting> pulls = {};
     std::vector<std::optional<Message>> pushes = {};  // by trainer
   };
+  // Set by the thread of a write when it ends.
+  struct WriteResult {
+    static constexpr int kNobody = -1;  // waits for it: the trainer is lost
+    int trainer = 0;
+    std::promise<Json> promise = {};
+    std::future<Json> json = promise.get_future();
+  };
   struct Cut {
     std::vector<std::unique_ptr<TableCut>> tables;
   };
@@ -118,7 +126,7 @@ class TableHost {
   std::vector<Message> commands_;  // of trainer 0; they wait for a snapshot of the one before it
   std::shared_ptr<Cut> cut_;       // null: none, or it is being written
   Thread writer_;
-  std::shared_ptr<struct WriteResult> result_;  // writer_ sets it
+  std::shared_ptr<WriteResult> result_;  // writer_ sets it
 };
 
 // Equal if names and settings of the tables are.
