@@ -8,6 +8,10 @@
 namespace fleet::ps {
 namespace {
 
+bool is_bad(const PendingPush& push) {
+  return push.head.loss_is_bad != 0 || push.head.bad_gradient != 0;
+}
+
 void add_gradients(const std::vector<BlockSegment>& segments, const std::vector<std::byte>& more,
                    std::vector<std::byte>* sum) {
   FLEET_CHECK(more.size() == sum->size() && more.size() == bytes_of(segments),
@@ -27,6 +31,10 @@ void add_gradients(const std::vector<BlockSegment>& segments, const std::vector<
 PendingPush merge(std::vector<PendingPush> pushes,
                   const std::vector<std::vector<BlockSegment>>& segments) {
   FLEET_CHECK(!pushes.empty(), "a sum of no gradients");
+  const int64_t step = pushes.back().step;
+  const float learning_rate = pushes.back().head.learning_rate;
+  // A server would leave out the good ones with the bad one.
+  if (!std::ranges::all_of(pushes, is_bad)) std::erase_if(pushes, is_bad);
   std::vector<RowPush> rows;
   for (PendingPush& push : pushes) rows.push_back(std::move(push.rows));
   PendingPush sum = std::move(pushes[0]);
@@ -36,11 +44,11 @@ PendingPush merge(std::vector<PendingPush> pushes,
     for (size_t s = 0; s < segments.size(); ++s) {
       add_gradients(segments[s], more.servers[s], &sum.servers[s]);
     }
-    sum.step = more.step;
-    sum.head.learning_rate = more.head.learning_rate;
     sum.head.loss_is_bad |= more.head.loss_is_bad;
     if (sum.head.bad_gradient == 0) sum.head.bad_gradient = more.head.bad_gradient;
   }
+  sum.step = step;
+  sum.head.learning_rate = learning_rate;
   return sum;
 }
 

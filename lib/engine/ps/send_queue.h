@@ -21,8 +21,9 @@ struct PendingPush {
   RowPush rows = {};                                 // empty without tables
 };
 
-// The sum, from left to right by step, with the last learning rate; rows are added by id. A bad
-// gradient makes the sum bad. segments: describe the bytes, by server.
+// The sum, from left to right by step, with the last learning rate; rows are added by id. Pushes
+// with a bad loss or gradient are left out, unless all are bad. segments: describe the bytes, by
+// server.
 PendingPush merge(std::vector<PendingPush> pushes,
                   const std::vector<std::vector<BlockSegment>>& segments);
 

@@ -125,8 +125,7 @@ TEST(Merge, Gradients_AreAddedUpFromLeftToRight) {
     const float value = i == 1 ? 1e8f : 1.5f + static_cast<float>(i);
     sum = i == 0 ? value : sum + value;
     PendingPush& push = pushes.emplace_back(pending_push(4 + i));
-    push.head = {.learning_rate = 0.5f * static_cast<float>(i + 1),
-                 .bad_gradient = i == 1 ? 3u : 0u};
+    push.head = {.learning_rate = 0.5f * static_cast<float>(i + 1)};
     push.servers.resize(2);
     append_values<float>({value, 1, -1}, 16, &push.servers[0]);
     append_values<BFloat16>({BFloat16(1.f), BFloat16(2.f)}, 8, &push.servers[0]);
@@ -141,7 +140,31 @@ TEST(Merge, Gradients_AreAddedUpFromLeftToRight) {
   EXPECT_EQ(*reinterpret_cast<const float*>(merged.servers[1].data()), 6);
   EXPECT_EQ(merged.step, 6);
   EXPECT_EQ(merged.head.learning_rate, 1.5f);
-  EXPECT_EQ(merged.head.bad_gradient, 3u);
+  EXPECT_EQ(merged.head.bad_gradient, 0u);
+}
+
+// A server leaves a bad push out, and would leave out the good gradients in it.
+TEST(Merge, BadGradients_TakeNoGoodOnesAlong) {
+  const std::vector<std::vector<BlockSegment>> segments = {
+      {{.dtype = DType::kFloat32, .bytes = 8}}};
+  const auto push_of = [](int64_t step, float value, uint32_t bad) {
+    PendingPush push = pending_push(step);
+    push.head = {.learning_rate = static_cast<float>(step), .bad_gradient = bad};
+    push.servers.resize(1);
+    append_values<float>({value, value}, 8, &push.servers[0]);
+    push.rows = {{{.ids = {7}, .shows = {1}, .clicks = {0}, .values = {value}}}};
+    return push;
+  };
+  const PendingPush merged =
+      merge({push_of(1, 2, 0), push_of(2, 5, 0), push_of(3, 9, 4)}, segments);
+  EXPECT_EQ(*reinterpret_cast<const float*>(merged.servers[0].data()), 7);
+  EXPECT_THAT(merged.rows[0][0].values, ElementsAre(7));
+  EXPECT_EQ(merged.head.bad_gradient, 0u);
+  EXPECT_EQ(merged.head.learning_rate, 3);
+  EXPECT_EQ(merged.step, 3);
+  const PendingPush bad = merge({push_of(1, 2, 6), push_of(2, 5, 4)}, segments);
+  EXPECT_EQ(bad.head.bad_gradient, 6u);
+  EXPECT_EQ(bad.step, 2);
 }
 
 }  // namespace
