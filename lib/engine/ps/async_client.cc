@@ -9,6 +9,7 @@ namespace {
 
 // The interval of the checks for values to receive, as in Paddle.
 constexpr std::chrono::milliseconds kLookAround{10};
+constexpr std::chrono::milliseconds kBetweenCalls{500};  // of on_wait()
 
 }  // namespace
 
@@ -118,7 +119,10 @@ void AsyncClient::wait_for(int64_t version) {
   {
     const TrainerCounters::Wait late(counters(), &ServerUse::values_wait);
     const MutexLock lock(mutex_);
-    while (!failure_ && newest_.version < version) changed_.wait(mutex_);
+    while (!failure_ && newest_.version < version) {
+      const auto look = std::chrono::steady_clock::now() + kBetweenCalls;
+      if (!changed_.wait_until(mutex_, look) && on_wait_) on_wait_();
+    }
     needed_ = -1;
   }
   queue_.hurry(false);

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -32,6 +34,7 @@ class AsyncClient : public DenseClient {
   void begin(Executor& executor, int64_t steps) override;
   TakenPlace take_place(Executor& executor, uint64_t shares) override;
   void update(Executor& executor, int64_t step, double learning_rate) override;
+  void on_wait(std::function<void()> call) override { on_wait_ = std::move(call); }
   void settle(Executor& executor) override;
   void meet() override;
   void synchronize(Executor& executor, bool with_states) override;
@@ -56,6 +59,7 @@ class AsyncClient : public DenseClient {
   void pull();
 
   std::vector<std::vector<BlockSegment>> segments_;  // gradients, by server
+  std::function<void()> on_wait_;
   SendQueue queue_;
   uint64_t sequence_ = 0;  // on the thread, as the next one
   int unreceived_ = 0;     // pushes since the last pull

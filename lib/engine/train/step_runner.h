@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/pipeline.h"
@@ -95,6 +96,10 @@ class StepRunner {
   // have all updates, and no trainer's step waits for this one. stop: the signal that stops this
   // rank, or 0. Returns the first rank's signal that is not 0.
   int meet(int stop);
+  // ParameterExchange::on_wait().
+  void on_wait(std::function<void()> call) {
+    if (exchange_) exchange_->on_wait(std::move(call));
+  }
   // Training has ended as planned: parameter servers no longer wait for this rank.
   void finish();
   // Goes on from the position of a checkpoint whose values were loaded. Returns changed_data().

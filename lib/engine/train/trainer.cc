@@ -241,11 +241,13 @@ TrainResult Trainer::run() {
 TrainResult Trainer::train() {
   const TrainingPosition& at = runner_->position();
   report_->training_begins();
-  // Trainers that run apart may wait for long where they meet. The slowest one, if it hangs, does
-  // not wait.
+  // Trainers that run apart may wait for long: where they meet, or for one that is being replaced.
+  // The slowest one, if it hangs, does not wait.
   std::optional<WhileWaiting> waiting;
   if (options_.exchange) {
-    waiting.emplace(*options_.exchange, [this] { report_->launcher().tick(); });
+    const auto tick = [this] { report_->launcher().tick(); };
+    waiting.emplace(*options_.exchange, tick);
+    runner_->on_wait(tick);
   }
   if (evaluates_only_) {
     evaluate(EvaluationPolicy::epoch_of(at));

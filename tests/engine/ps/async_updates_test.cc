@@ -116,6 +116,23 @@ TEST(Async, MaxStaleness_BoundsTheStepsBetweenTrainers) {
   for (Thread& thread : threads) thread.join();
 }
 
+TEST(Async, TrainerThatWaitsForASlowerOne_SaysSo) {
+  const Program program = program_of({}, /*served=*/true);
+  InlineServers servers(program, 2, 2, kOddBlocks, false, {}, async_mode(0));
+  UpdateExecutor first(program, 1), second(program, 2);
+  const auto one = servers.client(program, 0), other = servers.client(program, 1);
+  one->begin(first.executor(), 0);
+  other->begin(second.executor(), 0);
+  std::atomic<int> calls = 0;
+  one->on_wait([&] { ++calls; });
+  Thread faster("faster", [&] { train_apart(first, *one, 0, 0); });
+  while (calls < 2) std::this_thread::yield();
+  train_apart(second, *other, 1, 0);
+  faster.join();
+  one->finish();
+  other->finish();
+}
+
 TEST(Async, TrainerInAMeeting_HoldsNoOtherUp) {
   const Program program = program_of({}, /*served=*/true);
   InlineServers servers(program, 2, 2, kOddBlocks, false, {}, async_mode(0));
