@@ -27,7 +27,7 @@ struct RowsView {
   RowsView(std::span<const uint64_t> of, std::span<const float> own_shows,
            std::span<const float> own_clicks, std::span<const float> own_values)
       : ids(of), shows(own_shows), clicks(own_clicks), values(own_values) {}
-  RowsView(const RowPart& part)
+  RowsView(const RowPart& part)  // NOLINT(google-explicit-constructor)
       : ids(part.ids), shows(part.shows), clicks(part.clicks), values(part.values) {}
 };
 

@@ -33,7 +33,7 @@ Pull pull_of(const Message& message) {
   return pull;
 }
 
-RowsView rows_of(const Message& message, size_t dim) {
+RowsView pushed_rows(const Message& message, size_t dim) {
   const size_t count = message.header.count;
   const std::span<const std::byte> payload = message.payload();
   const size_t shows = count * sizeof(uint64_t), clicks = shows + count * sizeof(float);
@@ -190,7 +190,7 @@ void TableHost::apply_push(int trainer, bool left_out, float learning_rate) {
     const auto message = std::exchange(served->pushes[static_cast<size_t>(trainer)], std::nullopt);
     FLEET_CHECK(message, "a push without the rows of its tables");
     if (left_out) continue;
-    const RowsView push = rows_of(*message, static_cast<size_t>(served->table->layout().dim));
+    const RowsView push = pushed_rows(*message, static_cast<size_t>(served->table->layout().dim));
     served->table->push(push.ids, push.values,
                         {.shows = push.shows,
                          .clicks = push.clicks,
@@ -241,7 +241,7 @@ void TableHost::apply(Served& served, float learning_rate) {
   }
   RowSum sum(dim);
   sum.expect(count);
-  for (const std::optional<Message>& push : served.pushes) sum.add(rows_of(*push, dim));
+  for (const std::optional<Message>& push : served.pushes) sum.add(pushed_rows(*push, dim));
   sum.add_zeros(trainers_);
   const RowPart& rows = sum.rows();
   served.table->push(rows.ids, rows.values,
