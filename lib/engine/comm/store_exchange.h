@@ -39,8 +39,8 @@ class StoreExchange {
   void forget(int64_t before);
   // Pending and later calls throw `why`, within a second.
   void abort(const Error& why);
-  // What the waiting thread calls about twice a second while it waits for other ranks; null:
-  // nothing. Once this returns, the former function is not called again.
+  // While an exchange waits for other ranks, its thread calls this function about twice a second;
+  // null: none. Once this returns, the former function is not called again.
   void on_wait(std::function<void()> call);
 
  private:

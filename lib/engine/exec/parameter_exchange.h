@@ -61,8 +61,8 @@ class ParameterExchange {
   // Whether ranks do not wait for each other in update(): they make different numbers of steps in
   // the same time.
   virtual bool apart() const { return false; }
-  // What the thread of training calls about twice a second while update() waits for slower ranks,
-  // if ranks are apart(); null: nothing.
+  // If ranks are apart(): while update() waits for slower ones, it calls this function about twice
+  // a second; null: none.
   virtual void on_wait(std::function<void()> /*call*/) {}
   // The servers have all updates of this rank.
   virtual void settle(Executor& /*executor*/) {}

@@ -24,7 +24,7 @@ std::string state_text(const TrainingPosition& position, const StateFacts& facts
 // other text; kUsage for another version.
 TrainingPosition parse_state_text(const std::string& text, const std::string& path,
                                   StateFacts* facts);
-// Of a file.
+// Like parse_state_text(), for a file.
 TrainingPosition parse_state(const std::string& path, StateFacts* facts);
 
 }  // namespace fleet
