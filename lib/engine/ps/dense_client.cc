@@ -1,8 +1,7 @@
 #include "ps/dense_client.h"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
+#include <utility>
 
 #include "base/log.h"
 #include "ps/left_until.h"

@@ -26,8 +26,8 @@ static RowPart sum_of_parts(const std::vector<RowPush>& pushes, size_t server, s
 RowPush sum_of(std::vector<RowPush> pushes) {
   FLEET_CHECK(!pushes.empty(), "a sum of no rows");
   for (const RowPush& more : pushes) {
-    const bool same = std::ranges::equal(more, pushes[0], {}, &std::vector<RowPart>::size,
-                                         &std::vector<RowPart>::size);
+    const bool same = std::ranges::equal(
+        more, pushes[0], [](const auto& a, const auto& b) { return a.size() == b.size(); });
     FLEET_CHECK(same, "a sum of rows of different servers or tables");
   }
   if (pushes.size() == 1) return std::move(pushes[0]);

@@ -73,6 +73,7 @@ RowAnswers TableHost::command(int trainer, const Message& message) {
     answers.push_back({trainer, json_message(MessageType::kResult, result)});
   } catch (const Error& error) {
     answers.push_back({trainer, json_message(MessageType::kResult, json_of(error))});
+    if (!cutting()) shrink_if_due(&answers);
   }
   for (const auto& served : tables_) answer_pulls(*served, &answers);
   return answers;
@@ -95,10 +96,10 @@ void TableHost::begin_write(int trainer, const Json& command) {
     const Json* versions = command.find("since");
     since.push_back(versions ? versions->at(served->table->settings().name).get<int64_t>() : 0);
   }
-  result_ = std::make_shared<WriteResult>();
-  result_->trainer = trainer;
-  // The cut ends with the thread.
-  writer_ = Thread("table-save", [cut = std::exchange(cut_, nullptr), result = result_, folder,
+  auto pending = std::make_shared<WriteResult>();
+  pending->trainer = trainer;
+  // The cut ends with the thread, or if the system refuses it.
+  writer_ = Thread("table-save", [cut = std::exchange(cut_, nullptr), result = pending, folder,
                                   since = std::move(since)]() mutable {
     Json parts = Json::array();
     try {
@@ -115,6 +116,7 @@ void TableHost::begin_write(int trainer, const Json& command) {
       result->promise.set_value(json_of(Error(ErrorCode::kIo, error.what(), folder)));
     }
   });
+  result_ = std::move(pending);
 }
 
 RowAnswers TableHost::poll() {
