@@ -222,6 +222,9 @@ void Trainer::log_unused_options() {
                        .steps = data_->train().batches() * intervals_.epochs,
                        .data_classes = data_->fingerprint().classes};
   for (const std::string& line : unused_options(job_, facts)) spdlog::warn("{}", line);
+  for (const std::string& line : unused_table_keys(job_, runner_->executor().program())) {
+    spdlog::warn("{}", line);
+  }
   for (const auto& line : unused_parameter_names(job_, runner_->executor().program())) {
     spdlog::warn("{}", line);
   }
