@@ -2,10 +2,12 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 
 #include "base/commands.h"
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/terminal_text.h"
 #include "base/terminal_width.h"
 #include "base/text.h"
@@ -105,6 +107,22 @@ void print_ids(const ps::Snapshot& snapshot, const std::string& table,
               "table " + table, "see the ids with --export -");
 }
 
+void check_folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  if (path == "-" || folder.empty() || is_folder(folder)) return;
+  throw Error(ErrorCode::kUsage, "the folder does not exist", folder,
+              "create it, or give another --export");
+}
+
+// A checkpoint has its snapshot in a folder of its own.
+std::string snapshot_folder(const std::string& given) {
+  const std::string inside = given + "/tables";
+  const auto is_snapshot = [](const std::string& folder) {
+    return path_exists(folder + "/" + ps::kSnapshotManifest);
+  };
+  return !is_snapshot(given) && is_snapshot(inside) ? inside : given;
+}
+
 void export_table(const ps::Snapshot& snapshot, const std::string& table, const std::string& path,
                   const std::string& format) {
   const bool npy = format == "npy" || (format == "auto" && path.ends_with(".npy"));
@@ -112,6 +130,7 @@ void export_table(const ps::Snapshot& snapshot, const std::string& table, const 
     throw Error(ErrorCode::kUsage, "an array cannot be written to standard output", "--format",
                 "give a file, or use --format text");
   }
+  check_folder_of(path);
   int64_t rows = 0;
   {
     ShardProgress progress("export " + table);
@@ -125,7 +144,7 @@ void export_table(const ps::Snapshot& snapshot, const std::string& table, const 
 }
 
 int run_table(const CommandLine& line) {
-  const ps::Snapshot snapshot(line.words[0]);
+  const ps::Snapshot snapshot(snapshot_folder(line.words[0]));
   const std::string table = line.settings.text("table"), path = line.settings.text("export");
   const std::vector<std::string> ids = line.settings.texts("id");
   const bool check = line.settings.boolean("check");

@@ -80,6 +80,12 @@ TEST_P(ReplacedTrainer, Killed_AnotherProcessDoesTheRestOfItsSteps) {
   EXPECT_THAT(own, HasSubstr(kReplaced + rank));
   EXPECT_THAT(own, HasSubstr(" samples)"));
   EXPECT_THAT(log(rank == "0" ? "workerlog.1" : "workerlog.0"), Not(HasSubstr(kReplaced)));
+  const auto replaced = verdict_in(job.folder(), "log.long")["replacements"];
+  ASSERT_EQ(replaced.size(), 1u);
+  EXPECT_EQ(replaced[0]["rank"], std::stoi(rank));
+  EXPECT_EQ(replaced[0]["signal"], "SIGKILL");
+  EXPECT_THAT(own, HasSubstr("(" + std::to_string(replaced[0]["repeated_samples"].get<int>()) +
+                             " samples), which are trained again"));
   expect_all_steps(150);
 }
 

@@ -18,6 +18,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 const std::vector<std::string> kServed = {"--server_num=2", "--worker_num=2"};
 
@@ -125,6 +126,35 @@ std::string some_clicks(int count, uint64_t seed, uint64_t most) {
             " 2:" + std::to_string(second) + "\n";
   }
   return text;
+}
+
+TEST_F(ServedTables, SparseEmbedding_IsNamedWithoutEffect) {
+  ASSERT_EQ(
+      run("clicks.json", "named", kServed, {"train.max_steps=2", "model.sparse_embedding=false"}),
+      0)
+      << output;
+  EXPECT_THAT(output, HasSubstr("model.sparse_embedding has no effect"));
+}
+
+TEST_F(ServedTables, MixedPrecision_IsEvaluated) {
+  ASSERT_EQ(run("clicks.json", "amp", kServed, {"train.max_steps=40", "strategy.amp=true"}), 0)
+      << output;
+  EXPECT_GT(last_auc(job, "amp"), 0.6);
+}
+
+TEST_F(ServedTables, EmptySection_NamesNoTables) {
+  EXPECT_EQ(run("clicks.json", "alone", {"--nproc_per_node=1"},
+                {"tables={}", "data.ids=1000", "model.ids=1000", "train.max_steps=2"}),
+            0)
+      << output;
+}
+
+TEST_F(ServedTables, MistypedRule_NamesItsKeyAndTheRules) {
+  EXPECT_EQ(run("clicks.json", "refused", kServed, {"tables.embedding.rule.name=adagard"}), 2);
+  EXPECT_THAT(output, AllOf(HasSubstr("tables.embedding.rule.name"), HasSubstr("'adagrad'?"),
+                            HasSubstr("naive"), Not(HasSubstr("start 2 processes"))));
+  EXPECT_EQ(run("clicks.json", "refused", kServed, {"tables.embedding.rule.lr=0.1"}), 2);
+  EXPECT_THAT(output, HasSubstr("'tables.embedding.rule.learning_rate'?"));
 }
 
 TEST_F(ServedTables, Prediction_NeedsNoServers) {

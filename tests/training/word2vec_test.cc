@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <sstream>
 
@@ -15,7 +16,10 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr char kJob[] = R"({
   "task": "skip_gram", "model": {"name": "word2vec", "ids": 64, "dim": 16},
@@ -147,6 +151,17 @@ TEST_F(Word2vecTraining, OneRank_LearnsTheGrammar) {
       reinterpret_cast<const float*>(weights.tensors.at("embedding.weight").data.data());
   for (size_t i = 0; i < words().size(); ++i) set_row(i, Row(all + 16 * i, all + 16 * (i + 1)));
   expect_grammar();
+}
+
+TEST_F(Word2vecTraining, VocabularyThatCannotBeWritten_IsRefusedBeforeTheStart) {
+  for (const char* path : {"missing/words", "text/words", "."}) {
+    const auto fleetrun =
+        job.start("refused", {"--nproc_per_node=2"}, {std::string("data.vocabulary_file=") + path});
+    EXPECT_EQ(fleetrun->wait(), 2) << fleetrun->output();
+    EXPECT_THAT(fleetrun->output(),
+                AllOf(HasSubstr("data.vocabulary_file: "), Not(HasSubstr("counting"))));
+    EXPECT_FALSE(std::filesystem::exists(job.path("log.refused/workerlog.0"))) << path;
+  }
 }
 
 TEST_F(Word2vecTraining, TablesOnServers_LearnTheGrammar) {

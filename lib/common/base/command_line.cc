@@ -38,6 +38,27 @@ std::string truth(const std::string& text) {
   return text;
 }
 
+// The name of the first word that the command takes: "job" of "[JOB]"; "" if it takes none.
+std::string first_word(const CommandSyntax& syntax) {
+  const std::string& words = syntax.words;
+  const size_t begin = words.find_first_not_of("[");
+  if (syntax.most == 0 || begin == std::string::npos) return {};
+  const std::string name = words.substr(begin, words.find_first_of(" ].|", begin) - begin);
+  return name == lower_case(name) ? std::string() : lower_case(name);
+}
+
+// An unknown option: --job_id=X of a command whose first word is the job.
+void explain_unknown(const CommandSyntax& syntax, const std::string& given, BadOption* bad) {
+  const size_t equals = std::min(given.find('='), given.size());
+  const std::string flag = canonical_flag(given.substr(0, equals)), name = first_word(syntax);
+  bad->instead = std::nullopt;  // without it, the line may be another command
+  if (name.empty() || (flag != "--" + name && !flag.starts_with("--" + name + "_"))) return;
+  const std::string value = given.substr(std::min(equals + 1, given.size()));
+  bad->next = "write it without an option: " + syntax.program + " " + syntax.words;
+  bad->instead.emplace();
+  if (!value.empty()) bad->instead->push_back(value);
+}
+
 }  // namespace
 
 void add_environment(const std::vector<Option>& options, ConfigTree* tree) {
@@ -88,8 +109,11 @@ std::optional<CommandLine> read_command_line(const CommandSyntax& syntax,
       blank == std::string::npos ? std::string() : syntax.program.substr(blank + 1);
   ParsedOptions given = read_options(known, arguments, PositionalWords::kInterleaved);
   for (BadOption& bad : given.bad) {
-    if (bad.where.empty()) bad.where = command;
-    if (bad.next.empty()) bad.next = see_help;
+    const bool unknown = bad.where.empty();
+    if (unknown) bad.where = command;
+    if (!bad.next.empty()) continue;
+    bad.next = see_help;
+    if (unknown) explain_unknown(syntax, arguments[bad.at], &bad);
   }
   refuse_bad_options(syntax.program, arguments, given.bad, [&](const auto& corrected) {
     const ParsedOptions read = read_options(known, corrected, PositionalWords::kInterleaved);

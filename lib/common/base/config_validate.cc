@@ -6,6 +6,7 @@
 #include "base/config_value.h"
 #include "base/error.h"
 #include "base/home_folder.h"
+#include "base/nearest_path.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -34,24 +35,6 @@ static std::vector<std::string> sections_below(const std::string& section,
   return {sections.begin(), sections.end()};
 }
 
-// A suggestion for an unknown path: a similar key or section of its section, else any similar key,
-// else the keys of its section.
-static std::string meant(const std::string& path, const std::vector<std::string>& known) {
-  const std::string section = path.substr(0, path.find('.'));
-  std::vector<std::string> inside = keys_below(section, known);
-  for (std::string& name : sections_below(section, known)) inside.push_back(std::move(name));
-  std::string likely = path_suggestion(path, inside);
-  if (!likely.empty()) return likely;
-  const std::string nearest = nearest_name(path, known);
-  if (!nearest.empty()) return "did you mean '" + nearest + "'?";
-  for (std::string prefix = path; prefix.find('.') != std::string::npos;) {
-    prefix.resize(prefix.rfind('.'));
-    const std::vector<std::string> siblings = keys_below(prefix, known);
-    if (!siblings.empty()) return suggestion(path, siblings);
-  }
-  return path_suggestion(path, known);
-}
-
 static std::vector<std::string> sections_of(const std::vector<std::string>& known) {
   std::vector<std::string> sections;
   for (const std::string& key : known) {
@@ -63,6 +46,27 @@ static std::vector<std::string> sections_of(const std::vector<std::string>& know
     }
   }
   return sections;
+}
+
+// A suggestion for an unknown path: a similar key or section of its section, else any similar key,
+// else a similar section, else the keys of its section.
+static std::string meant(const std::string& path, const std::vector<std::string>& known) {
+  const std::string section = path.substr(0, path.find('.'));
+  std::vector<std::string> inside = keys_below(section, known);
+  for (std::string& name : sections_below(section, known)) inside.push_back(std::move(name));
+  std::string likely = path_suggestion(path, inside);
+  if (!likely.empty()) return likely;
+  const std::string nearest = nearest_path(path, known);
+  if (!nearest.empty()) return "did you mean '" + nearest + "'?";
+  const std::string name = path.substr(path.rfind('.') + 1);
+  const std::string other = nearest_name(name, sections_of(known));
+  if (!other.empty() && other != section) return "did you mean the section '" + other + "'?";
+  for (std::string prefix = path; prefix.find('.') != std::string::npos;) {
+    prefix.resize(prefix.rfind('.'));
+    const std::vector<std::string> siblings = keys_below(prefix, known);
+    if (!siblings.empty()) return "known: " + join(siblings, ", ");
+  }
+  return path_suggestion(path, known);
 }
 
 // Why an entry matches none of the known keys. object: it is an empty object; returns nullopt if

@@ -1,4 +1,4 @@
-// JSON to and from the values of a ConfigTree. For config*.cc.
+// JSON to and from the values of a ConfigTree. For config*.cc, and for kEmptyObject.
 #pragma once
 
 #include <optional>

@@ -28,6 +28,8 @@ struct Option {
   bool repeats = false;      // every occurrence counts; otherwise only the last
   bool foreign = false;      // an option of another launcher, translated to ours after reading
   std::string implied = {};  // value of --web alone; then a value needs "=": --web=ADDR:PORT
+  std::vector<std::string> choices = {};  // all values; empty: others. Filled in by OptionGroup
+  bool number = false;                    // likewise: its values are numbers
   bool never_empty = false;  // an empty value is refused; elsewhere it counts as not given
 
   bool is_flag() const { return value.empty(); }
@@ -60,14 +62,17 @@ class OptionGroup {
   }
   OptionGroup& integer(Option option, int64_t initial, double min, double max, std::string help) {
     schema_.integer(option.key, initial, min, max, std::move(help));
+    option.number = true;
     return add(std::move(option));
   }
   OptionGroup& number(Option option, double initial, double min, double max, std::string help) {
     schema_.number(option.key, initial, min, max, std::move(help));
+    option.number = true;
     return add(std::move(option));
   }
   OptionGroup& choice(Option option, std::string initial, std::vector<std::string> choices,
                       std::string help) {
+    option.choices = choices;
     schema_.choice(option.key, std::move(initial), std::move(choices), std::move(help));
     return add(std::move(option));
   }

@@ -8,6 +8,7 @@
 
 #include "base/command_line.h"
 #include "base/error.h"
+#include "base/text.h"
 
 namespace fleet {
 namespace {
@@ -122,6 +123,16 @@ class Reader {
     return option && !option->foreign;
   }
 
+  // Whether the word is the program to run, and cannot be this option's value.
+  bool is_program_instead(const Option& option, const std::string& word) const {
+    if (!is_program_ || option.spread || (option.choices.empty() && !option.number)) return false;
+    double number = 0;
+    const bool fits = option.number
+                          ? parse_double(word, &number)
+                          : std::ranges::find(option.choices, word) != option.choices.end();
+    return !fits && is_program_(word);
+  }
+
   // Also takes the next word if the first does not contain the value. CLI11 would take the next
   // option as a missing value, and would end a list at a blank.
   std::optional<std::string> value_of(const Word& word, std::vector<BadOption>* bad) {
@@ -129,11 +140,14 @@ class Reader {
     if (!option.implied.empty() && !word.has_value) return option.implied;
     std::string value = word.value;
     for (int i = word.has_value ? 1 : 0; i < option.values && !option.is_flag(); ++i) {
-      if (at_ + 1 == words_.size() || ends_value(option, words_[at_ + 1])) {
+      if (at_ + 1 == words_.size() || ends_value(option, words_[at_ + 1]) ||
+          is_program_instead(option, words_[at_ + 1])) {
         const bool equals = word.flag.starts_with("--") && option.values == 1;
-        bad->push_back({"it needs a value", word.flag,
-                        "write " + word.flag + (equals ? "=" : " ") + option.value, at_, 1,
-                        std::nullopt});
+        const std::string values = join(option.choices, "|");
+        bad->push_back(
+            {"it needs a value", word.flag,
+             "write " + word.flag + (equals ? "=" : " ") + (values.empty() ? option.value : values),
+             at_, 1, std::nullopt});
         return std::nullopt;
       }
       value += (i > 0 ? " " : "") + words_[++at_];

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cstdio>
 
+#include "base/nearest_path.h"
+
 namespace fleet {
 
 std::string_view trim(std::string_view text) {
@@ -75,12 +77,48 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// The most letters in which a mistyped name may differ.
+size_t typos_of(std::string_view name) {
+  return name.size() < 6 ? 1 : name.size() < 9 ? 2 : name.size() / 3;
+}
+
+bool are_initials(std::string_view name, std::string_view of) {
+  std::string initials;
+  for (const std::string& word : split(of, '_')) initials += word.substr(0, 1);
+  return initials.size() > 1 && initials == name;
+}
+
+bool is_start(std::string_view name, std::string_view of) {
+  return name.size() > 2 && of.starts_with(name);
+}
+
+// Whether all letters of a short name occur in this order, from the first letter on.
+bool is_contraction(std::string_view name, std::string_view of) {
+  if (name.size() < 2 || name.size() > 4 || of.empty() || name[0] != of[0]) return false;
+  size_t at = 0;
+  for (const char letter : of) at += at < name.size() && letter == name[at] ? 1 : 0;
+  return at == name.size();
+}
+
+// The only candidate of which `abbreviates` says so; "" if there is none, or several.
+std::string only_long_form(std::string_view name, std::span<const std::string> candidates,
+                           bool (*abbreviates)(std::string_view name, std::string_view of)) {
+  std::string found;
+  for (const std::string& candidate : candidates) {
+    if (candidate == found || !abbreviates(name, candidate)) continue;
+    if (!found.empty()) return {};
+    found = candidate;
+  }
+  return found;
+}
+
 }  // namespace
 
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
+  std::string initials = only_long_form(name, candidates, are_initials);
+  if (!initials.empty()) return initials;
   const std::string* best = nullptr;
-  const size_t most = name.size() < 6 ? 1 : name.size() < 9 ? 2 : name.size() / 3;
-  size_t best_distance = most + 1;
+  size_t best_distance = typos_of(name) + 1;
   for (const std::string& candidate : candidates) {
     const size_t distance = edit_distance(name, candidate);
     if (distance < best_distance) {
@@ -88,7 +126,9 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
       best = &candidate;
     }
   }
-  return best ? *best : std::string();
+  if (best) return *best;
+  std::string start = only_long_form(name, candidates, is_start);
+  return start.empty() ? only_long_form(name, candidates, is_contraction) : start;
 }
 
 std::string suggestion(std::string_view name, std::span<const std::string> candidates) {
@@ -99,6 +139,33 @@ std::string suggestion(std::string_view name, std::span<const std::string> candi
 
 static std::string_view last_name(std::string_view path) {
   return path.substr(path.rfind('.') + 1);  // npos + 1 is 0
+}
+
+// Including its dot.
+static std::string_view section_of(std::string_view path) {
+  return path.substr(0, path.size() - last_name(path).size());
+}
+
+// The path of the same section whose last name is meant.
+static std::string nearest_sibling(std::string_view path, std::span<const std::string> known) {
+  std::vector<std::string> names;
+  for (const std::string& other : known) {
+    if (section_of(other) == section_of(path)) names.emplace_back(last_name(other));
+  }
+  const std::string nearest = nearest_name(last_name(path), names);
+  return nearest.empty() ? nearest : std::string(section_of(path)) + nearest;
+}
+
+std::string nearest_path(std::string_view path, std::span<const std::string> known) {
+  std::string sibling = nearest_sibling(path, known);
+  if (!sibling.empty()) return sibling;
+  const size_t most = typos_of(last_name(path));
+  std::vector<std::string> near;
+  for (const std::string& other : known) {
+    const bool end_is_near = edit_distance(last_name(path), last_name(other)) <= most;
+    if (end_is_near || edit_distance(path, other) <= most) near.push_back(other);
+  }
+  return nearest_name(path, near);
 }
 
 // Of several, the only one that is as good as equal to `path` as a whole.
@@ -120,7 +187,7 @@ static std::string those_ending_in(std::string_view name, std::string_view path,
 std::string path_suggestion(std::string_view path, std::span<const std::string> known) {
   std::string meant = those_ending_in(last_name(path), path, known);
   if (meant.empty()) {
-    const std::string nearest = nearest_name(path, known);
+    const std::string nearest = nearest_path(path, known);
     if (!nearest.empty()) meant = "'" + nearest + "'";
   }
   if (meant.empty()) {

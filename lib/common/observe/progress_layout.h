@@ -10,8 +10,8 @@
 
 namespace fleet {
 
-// "fleetP6": a file with other content is left alone.
-inline constexpr uint64_t kProgressMagic = 0x0036507465656c66;
+// "fleetP7": a file with other content is left alone.
+inline constexpr uint64_t kProgressMagic = 0x0037507465656c66;
 
 // Shared with another process: only lock-free atomics.
 struct ProgressLayout {

@@ -44,6 +44,11 @@ void ProgressWriter::evaluated(double accuracy) {
   now_.evaluation_accuracy = accuracy;
 }
 
+void ProgressWriter::took_place(int64_t repeated_samples, int64_t lost_samples) {
+  now_.repeated_samples = repeated_samples;
+  now_.lost_samples = lost_samples;
+}
+
 void ProgressWriter::step_done(int64_t step, int64_t epoch, const StepTotals& totals) {
   const MutexLock lock(mutex_);
   const auto now = std::chrono::steady_clock::now().time_since_epoch();

@@ -51,6 +51,9 @@ struct RankProgress {
   double accuracy = -1;             // fetched with it; -1: not known
   double evaluation_accuracy = -1;  // in the last evaluation; -1: not known
   int64_t replaceable = 0;          // 1: if it dies, another process can take its place
+  // Of the lost rank whose place this process has taken, in samples; -1: it has taken none.
+  int64_t repeated_samples = -1;  // trained again
+  int64_t lost_samples = -1;      // whose gradients some servers lack
 
   bool operator==(const RankProgress&) const = default;
 };
@@ -68,6 +71,7 @@ class ProgressWriter {
   void planned(int64_t target, int64_t data_threads);
   void fetched(double loss, double accuracy);
   void evaluated(double accuracy);
+  void took_place(int64_t repeated_samples, int64_t lost_samples);
   void step_done(int64_t step, int64_t epoch, const StepTotals& totals);
   void saved(int64_t step);
   void tick();  // reports progress other than a step

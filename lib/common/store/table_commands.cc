@@ -8,11 +8,12 @@ CommandSyntax table_syntax() {
       .words = "DIR",
       .about =
           "show, look up or export the sparse tables of a snapshot\n"
-          "DIR is a snapshot that parameter servers have written: a folder with a\n"
-          "manifest.json. Without options: the number of rows of each table.",
+          "DIR is a snapshot that parameter servers have written, a folder with a\n"
+          "manifest.json; or a checkpoint with one. Without options: the number of rows of each "
+          "table.",
       .least = 1,
       .most = 1,
-      .missing_word = "give a snapshot: fleetrun table CHECKPOINT/tables"};
+      .missing_word = "give a checkpoint with tables, or its folder tables"};
   syntax.options
       .text({.key = "table", .value = "NAME", .optional = true}, "",
             "one table; needed by --id and --export if the snapshot has several")

@@ -19,7 +19,7 @@ constexpr int kMaxStackFrames = 64;
 constexpr size_t kMaxPythonFrame = 1 << 10;
 constexpr size_t kMaxFrame = 256, kMaxMissing = 1 << 10;
 constexpr int kMaxCollectives = 4096, kMaxGroups = 256, kMaxGroupCalls = 256, kMaxRuns = 64;
-constexpr int kMaxWaits = 16;
+constexpr int kMaxWaits = 16, kMaxReplacements = 100;
 constexpr int64_t kMaxRanks = 1 << 20;
 constexpr size_t kMaxErrorMessage = 4 << 10, kMaxCallstack = 16 << 10;
 
@@ -181,6 +181,11 @@ void cut(wire::Verdict* verdict) {
   if (verdict->has_bottleneck()) cut(verdict->mutable_bottleneck());
   cut_hang(verdict);
   cut(verdict->mutable_endings());
+  keep_first_items(kMaxReplacements, verdict->mutable_replacements());
+  for (wire::Replacement& one : *verdict->mutable_replacements()) {
+    fleet::cut(one.mutable_exit());
+    keep_first(kMaxCause, one.mutable_message());
+  }
 }
 
 }  // namespace

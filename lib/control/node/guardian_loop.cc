@@ -14,31 +14,24 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/proc_number.h"
-#include "base/terminal_text.h"
-#include "diagnosis/cause/failure_cause.h"
-#include "diagnosis/stacks.h"
 #include "node/channel.h"
 #include "node/control_socket.h"
-#include "node/error_file.h"
-#include "node/flight_dump.h"
+#include "node/guarded_rank.h"
 #include "node/guardian.h"
 #include "node/hang_detector.h"
 #include "node/job_cgroup.h"
 #include "node/job_logs.h"
-#include "node/line_splitter.h"
-#include "node/oom_detector.h"
 #include "node/process_tree.h"
+#include "node/rank_stacks.h"
+#include "node/rank_starter.h"
 #include "node/rank_steps.h"
 #include "node/rank_stops.h"
 #include "node/rank_tracer.h"
 #include "node/runtime_folder.h"
 #include "node/server_history.h"
 #include "node/spawn.h"
-#include "node/stack_collector.h"
 #include "node/step_reports.h"
-#include "observe/collective_log_reader.h"
 #include "observe/rank_progress.h"
-#include "store/env.h"
 #include "transport/event_loop.h"
 #include "transport/loop_descriptor.h"
 #include "transport/validate.h"
@@ -47,56 +40,30 @@ namespace fleet {
 
 namespace {
 
-constexpr size_t kTailLines = 20;
 constexpr std::chrono::seconds kInspectInterval{1};
 // Its share of the 5 s within which a hang is reported; the debuggers have 4 s.
 constexpr std::chrono::milliseconds kHangCheckInterval{500};
 constexpr int kKeptFree = 8;  // descriptors
 constexpr std::chrono::milliseconds kWatchdogDelay{10};
 
-struct GuardedRank {
-  wire::RankCommand command;
-  pid_t pid = -1;
-  bool ended = false;
-  RankLog* log = nullptr;
-  std::unique_ptr<ByteStream> service;
-  std::optional<HangDetector> hang_detector;
-  std::unique_ptr<ProgressReader> progress;  // the rank's own progress reports
-  std::unique_ptr<CollectiveLogReader> collectives;
-  std::string sent_steps;                         // the last RankSteps sent, serialized
-  int64_t sent_server_ns = 0;                     // time of the last report of a server
-  bool output_noted = false, step_noted = false;  // as events of traces
-  bool kept_place = false;                        // it has ended, and the launcher may replace it
-  int64_t steps = 0;  // that the training had done before its end, as it counted them
-};
-
-// Sets the value of a variable that a rank may have already.
-void replace_value(const std::string& name, std::string value, wire::RankCommand* rank) {
-  NamedValues kept;
-  for (wire::NamedValue& one : *rank->mutable_environment()) {
-    if (one.name() != name) *kept.Add() = std::move(one);
-  }
-  add_value(name, std::move(value), &kept);
-  *rank->mutable_environment() = std::move(kept);
-}
-
 class Guardian {
  public:
   // The ranks' signal mask and descriptor limit; the job's name.
   Guardian(UniqueFd socket, UniqueFd alive, const sigset_t& original, const rlimit& descriptors,
            const std::string& job)
-      : original_(original),
-        descriptors_(descriptors),
-        signals_(loop_, {SIGCHLD}),
+      : signals_(loop_, {SIGCHLD}),
         reaper_(loop_, {}, [this](std::string stuck) { on_all_gone(std::move(stuck)); }),
         grace_(loop_),
         inspect_timer_(loop_),
         watchdog_timer_(loop_),
         watchdog_(std::move(alive), rank_environment_prefix(own_proc_number()), job),
         watchdog_signals_(loop_),
-        collector_(loop_),
-        flight_collector_(loop_),
+        stacks_(loop_,
+                [this](Stacks stacks) {
+                  channel_.send(envelope(&wire::GuardianEvent::mutable_stacks, std::move(stacks)));
+                }),
         logs_(loop_),
+        starter_(original, descriptors, rank_descriptors_, logs_),
         channel_(
             loop_, std::move(socket),
             [this](wire::GuardianCommand command) { on_command(command); },
@@ -120,7 +87,7 @@ class Guardian {
       case wire::GuardianCommand::kSignal:
         return signal_ranks(command.signal().signal());
       case wire::GuardianCommand::kCollectStacks:
-        return collect_stacks(command.collect_stacks());
+        return stacks_.collect(command.collect_stacks(), ranks_);
       case wire::GuardianCommand::kServiceBytes:
         return send_to_rank(command.service_bytes());
       case wire::GuardianCommand::kTrace:
@@ -172,24 +139,13 @@ class Guardian {
   }
 
   void start_rank(GuardedRank& rank) {
-    const wire::RankCommand& command = rank.command;
-    // A file of an earlier start.
-    if (!command.error_file().empty()) ::unlink(command.error_file().c_str());
-    SpawnResult spawned = start_process(rank);
-    wire::GuardianEvent event;
-    event.mutable_started()->set_local_rank(command.local_rank());
-    event.mutable_started()->set_pid(spawned.pid);
-    event.mutable_started()->set_error(spawned.error);
-    channel_.send(event);
-    rank.pid = spawned.pid;
-    rank.ended = spawned.pid < 0;
+    UniqueFd service;
+    channel_.send(envelope(&wire::GuardianEvent::mutable_started, starter_.start(&rank, &service)));
     if (rank.ended) return;
     note(LauncherEvent::STARTED, &rank, rank.pid, monotonic_ns());
     order_.watch(rank.pid);
-    if (spawned.service) listen_to(rank, std::move(spawned.service));
-    rank.log = rank.log ? logs_.open_again(rank.log, command, std::move(spawned.output))
-                        : logs_.open(command, std::move(spawned.output));
-    if (hang_timeout_.count() > 0 && command.expects_progress()) {
+    if (service) listen_to(rank, std::move(service));
+    if (hang_timeout_.count() > 0 && rank.command.expects_progress()) {
       inspect_interval_ =
           std::clamp(hang_timeout_ / 8, std::chrono::milliseconds(20), kHangCheckInterval);
       rank.hang_detector.emplace(hang_timeout_, 2 * inspect_interval_);
@@ -200,28 +156,11 @@ class Guardian {
   void replace_rank(const wire::ReplaceRank& replace) {
     for (GuardedRank& rank : ranks_) {
       if (rank.command.local_rank() != replace.local_rank() || !rank.kept_place) continue;
-      GuardedRank next{.command = std::move(rank.command), .log = rank.log};
-      replace_value(kEnvReplacement, std::to_string(replace.ordinal()), &next.command);
-      replace_value(kEnvReplacedStep, std::to_string(rank.steps), &next.command);
-      rank = std::move(next);
+      rank = successor_of(std::move(rank), replace.ordinal());
       start_rank(rank);
     }
     inspect_ranks();
     end_if_done();
-  }
-
-  SpawnResult start_process(GuardedRank& rank) {
-    try {
-      rank.progress = std::make_unique<ProgressReader>();
-      replace_value(kEnvProgressFile, rank.progress->path(), &rank.command);
-      rank.collectives = std::make_unique<CollectiveLogReader>();
-      replace_value(kEnvCollectivesFile, rank.collectives->path(), &rank.command);
-      return spawn_rank(rank.command, original_, &descriptors_, &rank_descriptors_);
-    } catch (const Error& error) {  // descriptors may have run out
-      SpawnResult failed;
-      failed.error = error.what();
-      return failed;
-    }
   }
 
   // Delayed, so that the start and end of short ranks do not wait for a fork.
@@ -403,74 +342,6 @@ class Guardian {
     }
   }
 
-  // A pending answer serves this request too.
-  void collect_stacks(const wire::CollectStacks& request) {
-    if (collected_) return;
-    std::vector<StackCollector::Target> targets;
-    std::vector<FlightCollector::Target> others;  // without a log of our engine
-    for (const GuardedRank& rank : ranks_) {
-      if (rank.ended) continue;
-      const wire::RankCommand& command = rank.command;
-      const std::string& beside =
-          command.log_path().empty() ? command.error_file() : command.log_path();
-      targets.push_back({command.local_rank(), rank.pid, beside + ".stack"});
-      if (rank.collectives && rank.collectives->read().pid != 0) continue;
-      others.push_back({command.local_rank(), command.rank(), rank.pid});
-    }
-    collected_.emplace();
-    collecting_ = 2;
-    // Before the debuggers: they stop the ranks for a moment.
-    add_collectives(&*collected_);
-    add_errors(&*collected_);
-    const std::chrono::milliseconds limit(request.limit_ms());
-    const std::chrono::milliseconds dump_limit(request.dump_limit_ms());
-    flight_collector_.collect(others, request.folder(), dump_limit,
-                              [this](std::vector<RankCollectives> calls) {
-                                for (RankCollectives& one : calls) {
-                                  *collected_->add_collectives() = std::move(one);
-                                }
-                                send_collected();
-                              });
-    collector_.collect(targets, limit, [this](const Stacks& stacks) {
-      *collected_->mutable_clusters() = cluster_stacks(stacks).clusters();
-      send_collected();
-    });
-  }
-
-  void send_collected() {
-    if (--collecting_ > 0) return;
-    wire::GuardianEvent event;
-    *event.mutable_stacks() = *std::exchange(collected_, std::nullopt);
-    channel_.send(event);
-  }
-
-  // Also of ranks that have ended.
-  void add_collectives(Stacks* stacks) {
-    for (const GuardedRank& rank : ranks_) {
-      if (!rank.collectives) continue;
-      const CollectiveSnapshot snapshot = rank.collectives->read();
-      if (snapshot.pid == 0) continue;
-      const char state = rank.ended ? 'X' : process_state(rank.pid);
-      RankCollectives& calls = *stacks->add_collectives();
-      calls = calls_of(snapshot, rank.command.rank(), monotonic_ns());
-      calls.set_local_rank(rank.command.local_rank());
-      calls.set_state(rank.ended ? state : writer_state(snapshot, state));
-    }
-  }
-
-  // Exceptions that ranks have printed and that did not end them: another thread, or an exit hook
-  // that waits, keeps the process alive.
-  void add_errors(Stacks* stacks) {
-    for (const GuardedRank& rank : ranks_) {
-      if (rank.ended || !rank.log) continue;
-      std::string error = last_error(resolve_output(rank.log->shown()), true);
-      if (error.empty()) continue;
-      RankEnding& ending = *stacks->add_endings();
-      ending.set_local_rank(rank.command.local_rank());
-      ending.set_error(std::move(error));
-    }
-  }
-
   // --- traces ---
 
   void note(LauncherEvent::Kind kind, const GuardedRank* rank, int number, int64_t at_ns) {
@@ -567,13 +438,6 @@ class Guardian {
     }
   }
 
-  // "stage 1 of 2" of a pipeline, as far as the rank has told.
-  static std::string stage_text(GuardedRank& rank) {
-    const std::optional<RankProgress> seen = rank.progress ? rank.progress->read() : std::nullopt;
-    if (!seen || seen->stages == 0) return "";
-    return "stage " + std::to_string(seen->stage) + " of " + std::to_string(seen->stages);
-  }
-
   void on_rank_ended(GuardedRank& rank, int status) {
     const int64_t now = monotonic_ns();
     rank.ended = true;
@@ -583,51 +447,23 @@ class Guardian {
     if (rank.sent_server_ns > 0) {
       server_history_.on_server_ended(rank.command.rank(), StepReports::now());
     }
-    wire::GuardianEvent event;
-    RankExit& ended = *event.mutable_ended();
-    ended.set_local_rank(rank.command.local_rank());
+    RankExit ended = exit_of(rank, status, oom_);
     ended.set_at_ns(now);
-    if (WIFSIGNALED(status)) {
-      ended.set_signal(WTERMSIG(status));
-    } else {
-      ended.set_code(WEXITSTATUS(status));
-    }
-    const std::string log = rank.log->shown();
-    ended.set_tail(std::string(last_lines(log, kTailLines)));
-    if (status != 0) {
-      RecordedError error = read_error_file(rank.command.error_file());
-      ended.set_cause(error.message().empty() ? failure_cause(resolve_output(log), ended.signal())
-                                              : cause_line(error.message()));
-      if (!error.message().empty()) *ended.mutable_error() = std::move(error);
-    }
     // A SIGKILL that we did not send is not a consequence of our stop request. The kernel may take
     // longer to end the process than other ranks to notice.
     ended.set_killed_by_us(killed_ || (stop_sent_ && ended.signal() != SIGKILL));
-    bool oom = false;
-    if (status != 0) {
-      const std::string why = explain_exit(oom_, rank.pid, ended.signal(), &oom);
-      const std::string stage = stage_text(rank);
-      ended.set_note(stage + (stage.empty() || why.empty() ? "" : "; ") + why);
-    }
-    ended.set_oom(oom);
-    rank.kept_place = status != 0 && can_be_replaced(rank);
+    const bool ending = stop_sent_ || killed_ || launcher_lost_;
+    rank.kept_place = status != 0 && !ending && can_be_replaced(rank);
     if (rank.kept_place) {
       ::kill(-rank.pid, SIGKILL);  // what it has started
       if (const auto seen = progress_of(rank)) rank.steps = seen->step;
     }
     ended.set_replaceable(rank.kept_place);
     cut(&ended);
-    channel_.send(event);
     note(WIFSIGNALED(status) ? LauncherEvent::KILLED : LauncherEvent::EXITED, &rank,
          WIFSIGNALED(status) ? ended.signal() : ended.code(), now);
+    channel_.send(envelope(&wire::GuardianEvent::mutable_ended, std::move(ended)));
     tracer_.on_rank_ended(rank.pid);
-  }
-
-  bool can_be_replaced(GuardedRank& rank) const {
-    if (stop_sent_ || killed_ || launcher_lost_) return false;
-    const auto how = rank.command.replacement();
-    return how == wire::RankCommand::ALWAYS || (how == wire::RankCommand::IF_IT_SAYS_SO &&
-                                                rank.progress && rank.progress->replaceable());
   }
 
   void end_if_done() {
@@ -692,8 +528,6 @@ class Guardian {
 
   RankDescriptors rank_descriptors_;  // first: it takes the lowest descriptors
   EventLoop loop_;
-  sigset_t original_;
-  rlimit descriptors_;
   LoopSignals signals_;
   ProcessTreeReaper reaper_;
   LoopTimer grace_;
@@ -701,11 +535,9 @@ class Guardian {
   OrphanWatchdog watchdog_;
   LoopDescriptor watchdog_signals_;
   char watchdog_bytes_[16];
-  StackCollector collector_;
-  FlightCollector flight_collector_;
-  std::optional<Stacks> collected_;  // so far; nullopt: not requested
-  int collecting_ = 0;               // parts that are missing in it
+  RankStacks stacks_;
   JobLogs logs_;
+  RankStarter starter_;
   StepReports step_reports_;
   ServerHistory server_history_;
   OomDetector oom_;

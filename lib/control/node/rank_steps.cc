@@ -22,6 +22,8 @@ wire::RankSteps rank_steps(int local_rank, const RankProgress& seen, bool report
   if (seen.losses > 0) steps.set_loss(seen.loss);
   if (seen.accuracy >= 0) steps.set_accuracy(seen.accuracy);
   if (seen.evaluation_accuracy >= 0) steps.set_evaluation_accuracy(seen.evaluation_accuracy);
+  if (seen.repeated_samples >= 0) steps.set_repeated_samples(seen.repeated_samples);
+  if (seen.lost_samples >= 0) steps.set_lost_samples(seen.lost_samples);
   return steps;
 }
 

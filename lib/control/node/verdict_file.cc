@@ -67,6 +67,30 @@ Json generation_json(const GenerationResult& end) {
   return generation;
 }
 
+Json samples_json(bool known, int64_t samples) { return known ? Json(samples) : Json(nullptr); }
+
+Json replacement_json(const wire::Replacement& one, double verdict_time) {
+  const RankExit& exit = one.exit();
+  const double time = verdict_time - static_cast<double>(one.before_ms()) / 1000;
+  Json all;
+  all["rank"] = exit.rank();
+  all["local_rank"] = exit.local_rank();
+  all["node_rank"] = exit.node_rank();
+  all["generation"] = one.generation();
+  all["replacement"] = one.ordinal();
+  all["time"] = std::round(time * 1000) / 1000;
+  all["code"] = exit.signal() == 0 ? Json(exit.code()) : Json(nullptr);
+  all["signal"] = exit.signal() == 0 ? Json(nullptr) : Json(signal_name(exit.signal()));
+  all["out_of_memory"] = exit.oom();
+  all["cause"] = exit.cause();
+  all["note"] = exit.note();
+  all["message"] = one.message();
+  all["log"] = exit.log_path();
+  all["repeated_samples"] = samples_json(one.has_repeated_samples(), one.repeated_samples());
+  all["lost_samples"] = samples_json(one.has_lost_samples(), one.lost_samples());
+  return all;
+}
+
 }  // namespace
 
 wire::JobVerdict job_verdict(Verdict verdict, const World* world, double unix_time, bool brief) {
@@ -117,6 +141,9 @@ Json verdict_json(const wire::JobVerdict& outcome, const JobRecord& record) {
   all["generations"] = Json::array();
   for (const GenerationResult& end : verdict.history())
     all["generations"].push_back(generation_json(end));
+  all["replacements"] = Json::array();
+  for (const wire::Replacement& one : verdict.replacements())
+    all["replacements"].push_back(replacement_json(one, outcome.unix_time()));
   return all;
 }
 

@@ -23,6 +23,7 @@
 #include "diagnosis/stacks.h"
 #include "diagnosis/straggler_detector.h"
 #include "rendezvous/job_nodes.h"
+#include "rendezvous/replacements.h"
 #include "rendezvous/restarts.h"
 #include "rendezvous/types.h"
 
@@ -221,6 +222,7 @@ struct Job {
   std::string display_address;
   JobNodes nodes;
   Restarts restarts;
+  Replacements replacements;           // covers all generations of this host
   std::shared_ptr<const World> world;  // the last one sent
   // The nodes whose launchers received this signal since it was passed on; a restart changes
   // nothing.

@@ -105,6 +105,7 @@ bool Running::replace(Job& job, const RankExit& exit) {
   command.set_ordinal(++replaced_[exit.rank()]);
   command.set_used(job.restarts.counted());
   command.set_of(job.spec().restarts.max_replacements);
+  job.replacements.add(command, job.now);
   job.nodes.broadcast(envelope(&wire::HostMessage::mutable_replace, std::move(command)),
                       JobNodes::To::kRanks);
   return true;
@@ -209,6 +210,7 @@ void Running::on_steps(Job& job, int node_rank, StepReport report) {
   for (RankSteps& rank : *report.mutable_ranks()) rank.set_node_rank(node_rank);
   for (RankUsage& rank : *report.mutable_usage()) rank.set_node_rank(node_rank);
   for (wire::ServerReport& one : *report.mutable_servers()) one.set_node_rank(node_rank);
+  job.replacements.update(report, job.generation());
   live.update(report, job.now);
   if (job.history.wants(job.now)) job.history.add(live.report(job.now), job.now);
   if (auto line = bottleneck.update(report, job.now)) {

@@ -97,6 +97,7 @@ void Job::decide(Verdict verdict) {
   const auto* running = in<Running>();
   const auto bottleneck = running ? running->bottleneck.overall() : std::nullopt;
   if (bottleneck) *verdict.mutable_bottleneck() = *bottleneck;
+  replacements.add_to(&verdict, now);
   if (!restarts.history().empty()) {
     if (running) restarts.record(result_of(verdict));
     verdict.set_restarts(restarts.used());

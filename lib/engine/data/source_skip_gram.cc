@@ -1,11 +1,16 @@
 // Texts for embeddings of words (word2vec): a sample is a word, a word near it, and words drawn at
 // random. Columns: "center", int64 [1]; "context", int64 [1 + data.negatives], the neighbour first.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <utility>
 
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_status.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "data/job_tokenizer.h"
@@ -49,11 +54,33 @@ WordTexts word_texts(const std::vector<std::string>& words, const SourceContext&
           .name = shown_path(words[0]) + (words.size() > 1 ? ", ..." : "")};
 }
 
+std::string vocabulary_path(const SourceContext& context) {
+  const std::string& named = context.data->text("vocabulary_file");
+  return named.empty() ? "" : under_root(context.root, named);
+}
+
+// Before the texts are counted: where the words are to be written.
+void check_vocabulary_file(const SourceContext& context) {
+  const auto refuse = [](const std::string& what) {
+    throw Error(ErrorCode::kUsage, what, "data.vocabulary_file",
+                "name a file of words, or one that can be written");
+  };
+  const std::string path = vocabulary_path(context);
+  if (path.empty()) return;
+  if (is_folder(path)) refuse(shown_path(path) + " is a folder");
+  if (path_exists(path)) return;
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  if (folder.empty()) folder = ".";
+  if (!is_folder(folder)) refuse("the folder " + shown_path(folder) + " does not exist");
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    refuse("the folder " + shown_path(folder) + " cannot be written: " + std::strerror(errno));
+  }
+}
+
 // The words of data.vocabulary_file; without it, those of the training texts.
 WordVocabulary words_of_job(const std::vector<std::string>& train, const SourceContext& context) {
   const Settings& data = *context.data;
-  const std::string& named = data.text("vocabulary_file");
-  const std::string path = named.empty() ? "" : under_root(context.root, named);
+  const std::string path = vocabulary_path(context);
   std::error_code unknown;
   if (!path.empty() && std::filesystem::exists(path, unknown)) {
     if (context.verbose) {
@@ -137,6 +164,7 @@ FLEET_SOURCE(skip_gram) {
   def.names_data = [](const Settings& split) { return !split.texts("file").empty(); };
   def.describe = [](const Settings& split, SourceContext* context) {
     check_text_paths(split, *context);
+    if (context->train) check_vocabulary_file(*context);
   };
   def.columns = [](const Settings&, const SourceContext& context) {
     return word_columns(*context.data);

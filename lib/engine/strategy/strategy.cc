@@ -22,15 +22,17 @@ void reject_unclaimed_fields(const StrategyProto& proto, const Defs& defs) {
 
 // Drops those that the strategy does not request, and those that cannot act in this job.
 Defs without_obstacles(Defs defs, const StrategyProto& proto, const PassContext& context) {
+  std::vector<std::string> lines;  // shown if no other refuses the strategy
   std::erase_if(defs, [&](const MetaOptimizerDef* def) {
     if (def->requested && !def->requested(proto)) return true;
     const std::string obstacle = def->obstacle ? def->obstacle(proto, context) : "";
     if (!obstacle.empty()) {
-      spdlog::warn("strategy: {} is switched off: {}; {}, or remove {}", def->name, obstacle,
-                   def->remedy, def->name);
+      lines.push_back(def->name + " is switched off: " + obstacle + "; " + def->remedy +
+                      ", or remove " + def->name);
     }
     return !obstacle.empty();
   });
+  for (const std::string& line : lines) spdlog::warn("strategy: {}", line);
   return defs;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tensor/float16.h"
 
 namespace fleet {
 namespace {
@@ -32,6 +33,19 @@ class ControlExchange : public RankExchange {
   RankCoordinator& control_;
 };
 
+template <typename Narrow>
+std::vector<float> widened(const std::vector<Narrow>& values) {
+  return {values.begin(), values.end()};
+}
+
+// With amp, an output may have 16 bits.
+std::vector<float> floats_of(Executor& executor, VarId var) {
+  const DType type = executor.program().var(var).dtype;
+  if (type == DType::kBFloat16) return widened(executor.values<BFloat16>(var));
+  if (type == DType::kFloat16) return widened(executor.values<Float16>(var));
+  return executor.values<float>(var);
+}
+
 // Adds the rows of a batch to the collector, unless another rank of a pipeline has them.
 void collect(StepRunner& runner, const data::Batch& batch, const data::Source* source,
              EvaluationCollector* collector) {
@@ -40,7 +54,7 @@ void collect(StepRunner& runner, const data::Batch& batch, const data::Source* s
   for (const std::string& name : collector->outputs()) {
     const VarId var = training.evaluate_output(name);
     if (runner.executor().program().var(var).remote) return;
-    outputs[name] = runner.executor().values<float>(var);
+    outputs[name] = floats_of(runner.executor(), var);
   }
   collector->add(
       {.size = batch.size,

@@ -1,5 +1,6 @@
 #include "train/job.h"
 
+#include "base/config_value.h"
 #include "comm/factory.h"
 #include "data/augment.h"
 #include "data/pipeline.h"
@@ -176,6 +177,9 @@ Job make_job(const ConfigTree& given) {
   ConfigTree tree = given;
   canonicalize_keys(tree);
   add_strategy_file_fields("strategy", &tree);
+  for (const std::string& name : job_sections().names()) {
+    tree.remove(name + config::kEmptyObject);  // "tables": {}
+  }
   refuse_keys_of_others(tree);
   Job job;
   fetch_with_runs(tree.validate(job_schema(tree)), &tree);

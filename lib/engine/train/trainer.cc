@@ -67,6 +67,7 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
       job_, device_, *runner_, data_->train(),
       TrainingReport::Options{
           .rank = own, .terminal_width = is_leader() ? options.terminal_width : 0, .begun = begun});
+  if (lost_) report_->launcher().took_place(lost_->repeated, lost_->missing);
   report_->launcher().set_replaceable(options.replacement > 0);
   checkpoints_ = std::make_unique<TrainingCheckpoints>(
       output_ + "/checkpoints",
@@ -154,6 +155,7 @@ bool Trainer::take_place() {
       "batch {}",
       options_.rank, at.step, at.epoch, at.batch);
   const int64_t again = std::max<int64_t>(options_.replaced_step - at.step, 0);
+  lost_ = LostSamples{.repeated = again * batch, .missing = taken.missing * batch};
   spdlog::warn(
       "gradients that no server has received: {}, which are trained again{}", samples(again),
       taken.missing > 0 ? "; gradients that some servers lack, lost: " + samples(taken.missing)
@@ -217,6 +219,9 @@ void Trainer::log_unused_options() {
                        .steps = data_->train().batches() * intervals_.epochs,
                        .data_classes = data_->fingerprint().classes};
   for (const std::string& line : unused_options(job_, facts)) spdlog::warn("{}", line);
+  for (const std::string& line : unused_table_keys(job_, runner_->executor().program())) {
+    spdlog::warn("{}", line);
+  }
   for (const auto& line : unused_parameter_names(job_, runner_->executor().program())) {
     spdlog::warn("{}", line);
   }

@@ -109,6 +109,10 @@ class Trainer {
   std::unique_ptr<TrainerMemories> memories_;  // null: no process can take this rank's place
   bool unfinished_step_ = false;               // the lost rank may have missed its evaluation
   int64_t evaluated_step_ = -1;
+  struct LostSamples {
+    int64_t repeated = 0, missing = 0;  // trained again; not on all servers
+  };
+  std::optional<LostSamples> lost_;         // with the process whose place this one has taken
   int64_t trained_samples_ = 0;             // by this rank since the start, without padding
   std::exception_ptr failure_;              // from this rank's data
   bool met_stop_ = false;                   // trainers that run apart have agreed to stop

@@ -4,7 +4,9 @@
 #include <functional>
 
 #include "base/text.h"
+#include "ops/embedding.h"
 #include "optim/parameter_groups.h"
+#include "strategy/served_tables.h"
 #include "train/class_weights.h"
 #include "train/job_task.h"
 #include "train/language_weights.h"
@@ -172,6 +174,19 @@ std::vector<std::string> unused_parameter_names(const Job& job, const Program& p
           [](const std::string& name, const std::string& part) { return name.ends_with(part); });
   }
   return lines;
+}
+
+std::vector<std::string> unused_table_keys(const Job& job, const Program& program) {
+  const std::vector<ServedTable> served = served_tables(program);
+  const auto elsewhere = [&](const Op& op) {
+    return !op.attributes.has(kTable) || std::ranges::find(served, op.attributes.text(kTable),
+                                                           &ServedTable::name) != served.end();
+  };
+  Lines lines(job);
+  lines.add(!served.empty() && std::ranges::all_of(program.ops(), elsewhere),
+            {"model.sparse_embedding"},
+            "parameter servers hold all tables of the model, and update the rows of a step");
+  return lines.take();
 }
 
 }  // namespace fleet

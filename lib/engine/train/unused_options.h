@@ -25,4 +25,7 @@ std::vector<std::string> unused_options(const Job& job, const JobFacts& facts);
 // program's. Patterns that match none are errors: check_parameter_patterns().
 std::vector<std::string> unused_parameter_names(const Job& job, const Program& program);
 
+// Likewise: keys about tables of the model, if parameter servers hold all tables of the program.
+std::vector<std::string> unused_table_keys(const Job& job, const Program& program);
+
 }  // namespace fleet

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "tests/errors.h"
 
 namespace fleet {
 namespace {
@@ -80,6 +81,22 @@ TEST(ConfigTree, UnknownKeyOfAnotherPlace_NamesWhereItBelongs) {
   EXPECT_EQ(complaint("data.imag"), "did you mean 'data.image'?");
   EXPECT_EQ(complaint("data.image.batch_size"), "did you mean 'data.batch_size'?");
   EXPECT_EQ(complaint("data.image.batch_sizes"), "did you mean 'data.batch_size'?");
+}
+
+TEST(ConfigTree, AbbreviatedKey_NamesTheKeyOrTheSection) {
+  Schema schema;
+  schema.section("rule", Schema().number("low", 0, 0, 1, "").number("learning_rate", 0, 0, 1, ""))
+      .section("optimizer", Schema().text("name", "sgd", ""))
+      .section("learning_rate", Schema().number("base", 0, 0, 1, ""));
+  const auto hint = [&](const std::string& path) {
+    ConfigTree tree;
+    tree.set(path, "1", "j");
+    return thrown_by([&] { tree.validate(schema); }).next();
+  };
+  EXPECT_EQ(hint("rule.lr"), "did you mean 'rule.learning_rate'?");
+  EXPECT_EQ(hint("optimizer.lr"), "did you mean the section 'learning_rate'?");
+  EXPECT_EQ(hint("lr"), "did you mean the section 'learning_rate'?");
+  EXPECT_EQ(hint("rule.xy"), "known: rule.low, rule.learning_rate");
 }
 
 TEST(ConfigTree, PythonsBooleans_AreTaken) {

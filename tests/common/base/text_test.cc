@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "base/nearest_path.h"
+
 namespace fleet {
 namespace {
 
@@ -41,6 +43,20 @@ TEST(NearestName, OneTypo_IsMeant) {
 
 TEST(NearestName, NothingAlike_IsEmpty) { EXPECT_EQ(nearest_name("transparent", kColours), ""); }
 
+TEST(NearestName, Abbreviation_IsMeant) {
+  const std::vector<std::string> keys = {"low",      "learning_rate", "batch_size", "weight_decay",
+                                         "momentum", "epsilon",       "low"};
+  EXPECT_EQ(nearest_name("lr", keys), "learning_rate");
+  EXPECT_EQ(nearest_name("bs", keys), "batch_size");
+  EXPECT_EQ(nearest_name("bsz", keys), "batch_size");
+  EXPECT_EQ(nearest_name("wd", keys), "weight_decay");
+  EXPECT_EQ(nearest_name("mom", keys), "momentum");
+  EXPECT_EQ(nearest_name("eps", keys), "epsilon");
+  EXPECT_EQ(nearest_name("lwo", keys), "low");
+  const std::vector<std::string> alike = {"min_size", "max_size", "mean_std"};
+  EXPECT_EQ(nearest_name("ms", alike), "");  // several
+}
+
 TEST(Suggestion, NothingAlike_ListsAll) {
   EXPECT_EQ(suggestion("gren", kColours), "did you mean 'green'?");
   EXPECT_EQ(suggestion("transparent", kColours), "known: red, green, blue");
@@ -61,6 +77,17 @@ TEST(PathSuggestion, MistypedSection_IsTheOneThatIsMeant) {
   const std::vector<std::string> paths = {"merge_configs.k_steps", "sgd_configs.k_steps"};
   EXPECT_EQ(path_suggestion("merge_config.k_steps", paths),
             "did you mean 'merge_configs.k_steps'?");
+}
+
+// Most letters of a path are those of its section.
+TEST(NearestPath, LastName_MustBeNearToo) {
+  const std::vector<std::string> paths = {"rule.low", "rule.learning_rate", "a.trained",
+                                          "b.epochs"};
+  EXPECT_EQ(nearest_path("rule.lr", paths), "rule.learning_rate");
+  EXPECT_EQ(nearest_path("rule.xy", paths), "");
+  EXPECT_EQ(nearest_path("rule.learning_rat", paths), "rule.learning_rate");
+  EXPECT_EQ(nearest_path("c.epoch", paths), "b.epochs");
+  EXPECT_EQ(path_suggestion("rule.lr", paths), "did you mean 'rule.learning_rate'?");
 }
 
 TEST(ParseInt, AnythingButOneWholeNumber_IsRefused) {

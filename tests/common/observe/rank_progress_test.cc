@@ -48,6 +48,18 @@ TEST(RankProgress, Stage_ComesWithTheNextProgress) {
   EXPECT_EQ(reader.read()->stages, 4);
 }
 
+TEST(RankProgress, LostSamples_AreOfAPlaceThatWasTaken) {
+  ProgressReader reader;
+  ProgressWriter writer(reader.path());
+  writer.tick();
+  ASSERT_TRUE(reader.read());
+  EXPECT_EQ(reader.read()->repeated_samples, -1);
+  writer.took_place(64, 32);
+  writer.tick();
+  EXPECT_EQ(reader.read()->repeated_samples, 64);
+  EXPECT_EQ(reader.read()->lost_samples, 32);
+}
+
 TEST(RankProgress, PlanAndLoss_ComeWithTheNextStep) {
   ProgressReader reader;
   ProgressWriter writer(reader.path());

@@ -93,6 +93,37 @@ TEST(VerdictJson, Success_HasNoRank) {
   EXPECT_FALSE(json.contains("node"));
 }
 
+TEST(VerdictJson, ReplacedTrainers_HaveWhatIsKnownOfThem) {
+  Verdict verdict;
+  wire::Replacement& one = *verdict.add_replacements();
+  *one.mutable_exit() = sample().exit();
+  one.set_generation(1);
+  one.set_ordinal(2);
+  one.set_message("rank 3 was killed");
+  one.set_before_ms(1'500);
+  one.set_repeated_samples(64);
+  one.set_lost_samples(0);
+  *verdict.add_replacements()->mutable_exit() = RankExit();
+  JobRecord record;
+  record.set_job_id("night");
+  const Json all =
+      Json::parse(verdict_json(job_verdict(verdict, nullptr, 10), record).dump_lossy());
+  const Json& first = all["replacements"][0];
+  EXPECT_EQ(first["rank"], 3);
+  EXPECT_EQ(first["node_rank"], 1);
+  EXPECT_EQ(first["generation"], 1);
+  EXPECT_EQ(first["replacement"], 2);
+  EXPECT_EQ(first["time"], 8.5);
+  EXPECT_EQ(first["signal"], "SIGKILL");
+  EXPECT_TRUE(first["code"].is_null());
+  EXPECT_EQ(first["cause"], "ValueError: no");
+  EXPECT_EQ(first["message"], "rank 3 was killed");
+  EXPECT_EQ(first["repeated_samples"], 64);
+  EXPECT_EQ(first["lost_samples"], 0);
+  EXPECT_TRUE(all["replacements"][1]["repeated_samples"].is_null());
+  EXPECT_TRUE(json_of(sample())["replacements"].empty());
+}
+
 TEST(VerdictJson, Stopped_NamesTheSignal) {
   Verdict verdict = sample();
   verdict.set_kind(Verdict::STOPPED);

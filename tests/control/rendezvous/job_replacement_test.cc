@@ -64,6 +64,52 @@ TEST(JobReplacement, SecondLossOfARank_HasTheNextOrdinal) {
   EXPECT_EQ(commands[2].used(), 3);
 }
 
+void report_samples(RestartedJob& job, int rank, int64_t repeated, int64_t lost) {
+  StepReport report;
+  RankSteps& steps = *report.add_ranks();
+  steps.set_rank(rank);
+  steps.set_repeated_samples(repeated);
+  steps.set_lost_samples(lost);
+  job.send(2, &wire::NodeMessage::mutable_steps, report);
+}
+
+TEST(JobReplacement, Verdict_HasEachReplacementAndWhatItsProcessReports) {
+  RestartedJob job(replaceable(3));
+  job.join_all(2);
+  RankExit exit = killed(3);
+  exit.set_tail("the last lines");
+  send(job, 2, exit);
+  report_samples(job, 3, 64, 32);
+  job.after(std::chrono::seconds(5));
+  send(job, 2, killed(3));
+  for (const SessionId session : {1, 2}) job.finish(session);
+  const auto& replaced = job.state.verdict()->replacements();
+  ASSERT_EQ(replaced.size(), 2);
+  EXPECT_EQ(replaced[0].exit().rank(), 3);
+  EXPECT_EQ(replaced[0].ordinal(), 1);
+  EXPECT_EQ(replaced[0].before_ms(), 5000);
+  EXPECT_EQ(replaced[0].repeated_samples(), 64);
+  EXPECT_EQ(replaced[0].lost_samples(), 32);
+  EXPECT_FALSE(replaced[0].message().empty());
+  EXPECT_TRUE(replaced[0].exit().tail().empty());
+  EXPECT_EQ(replaced[1].ordinal(), 2);
+  EXPECT_FALSE(replaced[1].has_repeated_samples());
+}
+
+TEST(JobReplacement, Verdict_HasReplacementsOfAnEarlierGeneration) {
+  RestartedJob job(replaceable(3, 3));
+  job.join_all(2);
+  send(job, 2, killed(3));
+  job.fail(1);
+  job.restart();
+  report_samples(job, 3, 64, 32);  // not of the process of generation 1
+  for (const SessionId session : {1, 2}) job.finish(session);
+  const auto& replaced = job.state.verdict()->replacements();
+  ASSERT_EQ(replaced.size(), 1);
+  EXPECT_EQ(replaced[0].generation(), 1);
+  EXPECT_FALSE(replaced[0].has_repeated_samples());
+}
+
 TEST(JobReplacement, WrongInput_EndsTheJob) {
   JobSpec spec = replaceable(3);
   spec.restarts.final_exit = 2;

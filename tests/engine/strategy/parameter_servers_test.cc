@@ -113,6 +113,27 @@ TEST(ParameterServers, GradientMerge_ZeroesItsSumsAfterAPush) {
   EXPECT_EQ(fills(geo, "optimize"), std::ssize(geo.parameters()));
 }
 
+TEST(ParameterServers, ModeWithoutServers_IsNamedOnce) {
+  const auto log = [](const std::string& text, int rank) {
+    return captured_log([&] { make_strategy(text, {.rank = rank, .ranks = 4}); });
+  };
+  EXPECT_THAT(log("a_sync: true", 0), HasSubstr("--server_num"));
+  EXPECT_THAT(log("a_sync_configs { k_steps: 10 }", 0), HasSubstr("a_sync_configs"));
+  EXPECT_THAT(log("a_sync: true", 1), IsEmpty());
+  EXPECT_THAT(log("a_sync: false a_sync_configs { k_steps: 0 }", 0),
+              Not(HasSubstr("--server_num")));
+}
+
+TEST(ParameterServers, RefusedFeature_IsNotAlsoSwitchedOff) {
+  for (const char* feature : {"localsgd: true", "dgc: true", "adaptive_localsgd: true"}) {
+    const std::string log = captured_log([&] {
+      const Error error = thrown_by([&] { make_strategy(feature, kTrainers); });
+      EXPECT_THAT(error.failure(), HasSubstr("cannot be combined with parameter servers"));
+    });
+    EXPECT_THAT(log, IsEmpty()) << feature;
+  }
+}
+
 TEST(ParameterServers, CollectiveJob_IgnoresTheFields) {
   const std::string text = "a_sync: true a_sync_configs { k_steps: 4 use_ps_gpu: 1 }";
   const Program program = trained_program(text, {.ranks = 4});

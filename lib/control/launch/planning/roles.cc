@@ -29,6 +29,11 @@ std::vector<RoleEntry> parse_list(const Settings& settings, const char* key, boo
   std::vector<RoleEntry> entries;
   std::vector<std::string> seen;
   for (const std::string& text : settings.texts(key)) {
+    if (long long number = 0; parse_int(text, &number)) {
+      const std::string option = ports_needed ? "--server_num=" : "--worker_num=";
+      refuse("'" + text + "' is a number, not an address", settings.origin(key),
+             "write " + option + text + " for so many on each node");
+    }
     entries.push_back(parse_entry(text, ports_needed, settings.origin(key)));
     entries.back().rank = static_cast<int>(entries.size()) - 1;
     if (entries.back().port > 0 && std::find(seen.begin(), seen.end(), text) != seen.end()) {

@@ -45,17 +45,6 @@ std::string loss_text(double loss) {
   return std::isfinite(loss) ? number_text(loss) : "not finite";
 }
 
-std::string time_text(double unix_time) {
-  if (!(unix_time > 0) || unix_time > 1e11) return "-";
-  const auto seconds = static_cast<std::time_t>(unix_time);
-  std::tm local = {};
-  char text[64] = "";
-  if (::localtime_r(&seconds, &local)) {
-    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
-  }
-  return text;
-}
-
 std::string preformatted(const std::string& text) {
   const bool cut = text.size() > kMaxText;
   return "<pre>" + e(cut ? text.substr(0, kMaxText) + "\n... cut off" : text) + "</pre>\n";
@@ -127,6 +116,7 @@ class Page {
     add_state();
     add_facts();
     add_verdict();
+    add_replacements();
     add_curves();
     add_evaluations();
     add_timeline();
@@ -179,7 +169,7 @@ class Page {
         fact(name, start.shown(key));
       }
     }
-    fact("started", time_text(run_.begin));
+    fact("started", date_text(run_.begin));
     if (run_.end > run_.begin) fact("duration", duration_text(run_.end - run_.begin));
     fact("starts", run_.starts.size() > 1 ? std::to_string(run_.starts.size()) : "");
     if (!run_.train.empty()) fact("last loss", loss_text(last_value(run_, "loss")));
@@ -285,12 +275,22 @@ class Page {
     html_ += table;
   }
 
+  void add_replacements() {
+    const std::string table = replacement_table(report_);
+    if (table.empty()) return;
+    heading("Replaced trainers");
+    html_ += table;
+  }
+
   void add_times() {
     const std::vector<TimePart> parts = time_parts(report_);
     double total = 0;
     for (const TimePart& part : parts) total += part.seconds;
-    if (!(total > 0) && report_.profile.empty()) return;
+    const auto bottleneck = report_.verdict ? report_.verdict->object("bottleneck") : std::nullopt;
+    const std::string line = bottleneck ? bottleneck->text("line") : "";
+    if (!(total > 0) && report_.profile.empty() && line.empty()) return;
     heading("Where the time went");
+    if (!line.empty()) html_ += "<p>" + e(line) + "</p>\n";
     if (total > 0) {
       html_ += "<div class=\"bar\">";
       for (size_t k = 0; k < parts.size(); ++k) {
@@ -366,6 +366,17 @@ class Page {
 };
 
 }  // namespace
+
+std::string date_text(double unix_time) {
+  if (!(unix_time > 0) || unix_time > 1e11) return "-";
+  const auto seconds = static_cast<std::time_t>(unix_time);
+  std::tm local = {};
+  char text[64] = "";
+  if (::localtime_r(&seconds, &local)) {
+    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+  }
+  return text;
+}
 
 std::string duration_text(double seconds) {
   if (!std::isfinite(seconds)) return "-";

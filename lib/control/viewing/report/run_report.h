@@ -59,6 +59,8 @@ std::vector<JsonObject> last_lines_of_servers(std::string_view lines, double beg
 // One page without any request to elsewhere and without scripts. All text of the run is escaped.
 std::string report_page(const RunReport& report);
 
+// "2026-11-24 13:47:45" of seconds since 1970; "-" if it is unknown.
+std::string date_text(double unix_time);
 // "1 h 02 min", "3 min 20 s", "12.3 s".
 std::string duration_text(double seconds);
 
@@ -75,6 +77,8 @@ std::vector<TimePart> time_parts(const RunReport& report);
 // than 64 ranks, the slowest ones.
 std::string rank_timeline(const RunReport& report);
 const char* rank_timeline_style();
+// A table of the trainers that were started again in their places, as HTML; "" if there were none.
+std::string replacement_table(const RunReport& report);
 // A table of the parameter servers, as HTML; "" if the job had none that say it.
 std::string server_table(const RunReport& report);
 

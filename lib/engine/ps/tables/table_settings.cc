@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file_name.h"
+#include "base/text.h"
 #include "ps/tables/cold_store.h"
 #include "ps/tables/row_index.h"
 #include "ps/tables/table_rule.h"
@@ -152,6 +153,14 @@ void read_storage(const Settings& settings, TableSettings* table) {
   }
 }
 
+[[noreturn]] void refuse_rule(const std::string& rule, const std::string& key) {
+  const std::vector<std::string> rules = table_rules().names();
+  const std::string nearest = nearest_name(rule, rules);
+  throw Error(ErrorCode::kUsage, "unknown table rule '" + rule + "'", key,
+              (nearest.empty() ? "" : "did you mean '" + nearest + "'? ") +
+                  "the rules: " + join(rules, ", "));
+}
+
 }  // namespace
 
 RowLayout TableSettings::layout() const {
@@ -191,6 +200,7 @@ Schema tables_schema(const ConfigTree& tree) {
   for (const std::string& name : table_names(tree)) {
     const std::string section = std::string(kTables) + "." + name;
     const std::string rule = tree.peek(section + ".rule.name").value_or("adagrad");
+    if (!table_rules().find(rule)) refuse_rule(rule, section + ".rule.name");
     schema.section(section, table_schema(rule));
   }
   return schema;

@@ -95,6 +95,13 @@ class ParameterServers : public MetaOptimizer {
 void report_no_effect(const StrategyProto& proto, const std::vector<std::string>& fields) {
   const std::vector<std::string> given = given_fields(proto, fields);
   if (given.empty()) return;
+  if ((proto.has_a_sync() && proto.a_sync()) || proto.a_sync_configs().k_steps() > 0) {
+    spdlog::warn(
+        "strategy: parameter servers are to make the updates ({}), but the job has none and trains "
+        "collectively; start it with --server_num=N --worker_num=M, or remove the fields",
+        join(given, ", "));
+    return;
+  }
   spdlog::debug("strategy: {}: setting of parameter servers, no effect in collective training",
                 join(given, ", "));
 }
@@ -121,7 +128,7 @@ FLEET_META_OPTIMIZER(parameter_servers) {
   def.create = [fields = def.fields](const StrategyProto& proto,
                                      const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
     if (context.servers == 0) {
-      report_no_effect(proto, fields);
+      if (context.rank == 0) report_no_effect(proto, fields);
       return nullptr;
     }
     const ServerSettings settings = server_settings(proto);

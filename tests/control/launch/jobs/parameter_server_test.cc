@@ -132,6 +132,12 @@ TEST_F(ParameterServers, TrainersThatAreReplaced_OthersGoOn) {
   EXPECT_THAT(lines("log/workerlog.0"), AllOf(Contains("process 0"), Not(Contains("process 1"))));
   EXPECT_THAT(output, AllOf(HasSubstr("restart 1 of 3"), HasSubstr("restart 2 of 3")));
   EXPECT_THAT(job.read("log/workerlog.1.1"), IsEmpty());  // appended
+  const auto replaced = verdict_in(job)["replacements"];
+  ASSERT_EQ(replaced.size(), 2u);
+  EXPECT_EQ(replaced[1]["rank"], 1);
+  EXPECT_EQ(replaced[1]["replacement"], 2);
+  EXPECT_EQ(replaced[1]["code"], 4);
+  EXPECT_TRUE(replaced[1]["repeated_samples"].is_null());  // it is not ours
 }
 
 TEST_F(ParameterServers, TrainersOfAnotherNode_AreReplacedThere) {

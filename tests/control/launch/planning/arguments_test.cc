@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -150,6 +151,20 @@ TEST(Arguments, ValueThatIsMissing_IsNotTheNextOption) {
   EXPECT_THAT(usage_error({"-np", "--typo", "p"}).what(),
               HasSubstr("-np: it needs a value; write -np N"));
   EXPECT_THAT(usage_error({"--mca", "btl"}), IsUsageError());
+}
+
+TEST(Arguments, ValueThatIsMissing_IsNotTheProgram) {
+  const std::string job = ::testing::TempDir() + "arguments_test.json";
+  std::ofstream(job) << "{}";
+  for (const auto& [option, values] :
+       {std::pair{"--replace_trainers", "auto|always|never"}, {"--server_num", "N"}}) {
+    const std::string what = usage_error({"--worker_num=2", option, job}).what();
+    EXPECT_THAT(what, HasSubstr(std::string(option) + ": it needs a value; write " + option + "=" +
+                                values));
+  }
+  EXPECT_EQ(parse_arguments({"--server_num", "1", job}).program, std::vector<std::string>{job});
+  EXPECT_THAT(usage_error({"--replace_trainers", "sometimes", job}),
+              IsUsageError("--replace_trainers"));
 }
 
 TEST(Arguments, OptionsOfOtherModes_AreRefusedWithTheReason) {

@@ -70,6 +70,8 @@ TEST(Roles, Contradictions_AreRefused) {
 }
 
 TEST(Roles, BadEntries_AreNamed) {
+  EXPECT_THAT(refusal({"--trainers=2", "--server_num=1"}).next(), HasSubstr("--worker_num=2"));
+  EXPECT_THAT(refusal({"--servers=3", "--worker_num=1"}).next(), HasSubstr("--server_num=3"));
   EXPECT_THAT(refusal({"--servers=a", "--workers=a:2"}), IsUsageError("--servers"));
   EXPECT_THAT(refusal({"--servers=a:x", "--workers=a:2"}), IsUsageError("--servers"));
   EXPECT_THAT(refusal({"--servers=a:1,a:1", "--workers=a:2"}).what(),

@@ -106,6 +106,38 @@ TEST(RunReport, TextRun_HasTheMetricsOfItsTask) {
   EXPECT_THAT(elements_of(page, "b"), IsSupersetOf({"32", "31"}));
 }
 
+TEST(RunReport, Bottleneck_IsThatOfTheVerdict) {
+  const RunFiles run;
+  run.write("metrics.jsonl", start_line(100, 0, R"(,"log_dir":")" + run.path() + R"(/log")") +
+                                 train_line(105, 0, "2.5") + summary_line(120, 2));
+  run.write("log/verdict.json",
+            R"({"verdict":"success","exit_code":0,"started":99,"time":121,)"
+            R"("bottleneck":{"line":"bottleneck: server (server 1), 90 % of the step: <look>"}})");
+  const std::string page = page_of(run);
+  expect_harmless(page);
+  EXPECT_THAT(elements_of(page, "p"),
+              Contains("bottleneck: server (server 1), 90 % of the step: &lt;look&gt;"));
+}
+
+// Also of a job that ended well.
+TEST(RunReport, ReplacedTrainers_AreListed) {
+  const RunFiles run;
+  run.write("metrics.jsonl", start_line(100, 0, R"(,"log_dir":")" + run.path() + R"(/log")") +
+                                 train_line(105, 0, "2.5") + summary_line(120, 2));
+  run.write("log/verdict.json",
+            R"({"verdict":"success","exit_code":0,"started":99,"time":121,"replacements":[)"
+            R"({"rank":1,"replacement":1,"time":103,"message":"rank 1 was <killed>",)"
+            R"("repeated_samples":64,"lost_samples":32},)"
+            R"({"rank":0,"replacement":1,"time":104,"message":"rank 0 failed",)"
+            R"("repeated_samples":null,"lost_samples":null}]})");
+  const std::string page = page_of(run);
+  expect_harmless(page);
+  EXPECT_EQ(state_of(page), "completed");
+  EXPECT_THAT(elements_of(page, "h2"), Contains("Replaced trainers"));
+  EXPECT_THAT(elements_of(page, "td"),
+              IsSupersetOf({"rank 1 was &lt;killed&gt;", "64, and 32 lost", "rank 0 failed"}));
+}
+
 // Another job may write to the same log folder at the same time.
 TEST(RunReport, VerdictOfAnotherJob_IsLeftOut) {
   const auto verdict_of = [](const std::string& of_run, const std::string& of_verdict, bool given) {

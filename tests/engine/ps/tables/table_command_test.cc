@@ -61,6 +61,18 @@ TEST_F(TableCommand, Export_WritesTextOrArrays) {
   EXPECT_THAT(run({"s", "--table", "users", "-o", "-", "--format=npy"}, 2), HasSubstr("--format"));
 }
 
+TEST_F(TableCommand, Checkpoint_StandsForItsTables) {
+  std::filesystem::create_directory(folder_.path() + "/step_8");
+  std::filesystem::rename(folder_.path() + "/s", folder_.path() + "/step_8/tables");
+  EXPECT_THAT(run({"step_8"}), ContainsRegex("users +3 +0 +2"));
+  EXPECT_THAT(run({"."}, 2), HasSubstr("manifest"));
+}
+
+TEST_F(TableCommand, ExportToAMissingFolder_IsRefused) {
+  EXPECT_THAT(run({"s", "--table", "users", "-o", "missing/x.npy"}, 2), HasSubstr("missing"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/missing"));
+}
+
 TEST_F(TableCommand, DamagedOrMissingSnapshot_IsNamedWithExitCode2) {
   EXPECT_THAT(run({"none"}, 2), HasSubstr("none"));
   EXPECT_THAT(run({}, 2), HasSubstr("snapshot"));
