@@ -2,9 +2,11 @@
 // a part of an evaluation from JPEG files. What is compared runs in turns; medians are compared.
 // Links: data
 //
-// bench_vision_input [FOLDER [PASSES [PIXELS]]]; FOLDER holds JPEG files; left out or "",
-// imagenet_200.tar of FLEET_SHARED_DATA (../shared/data) is unpacked into the build folder. Writes
-// the pixels of the bicubic evaluation to PIXELS: 224 x 224 x RGB bytes for each file, by name.
+// bench_vision_input [FOLDER [PASSES]]; FOLDER holds JPEG files; left out or "", imagenet_200.tar
+// of FLEET_SHARED_DATA (../shared/data) is unpacked into the build folder. bench_vision_input
+// FOLDER pixels FILE KEYS FILTER ORDER writes the pixels of an evaluation to FILE: 224 x 224 x RGB
+// bytes for each image, by name. KEYS: data.eval as JSON; FILTER and ORDER: data.interpolation and
+// data.pass_order.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -60,21 +62,22 @@ std::vector<Photograph> photographs(const std::string& folder) {
   return all;
 }
 
-AugmentChain chain_of(const std::string& keys, bool train, Filter filter) {
+AugmentChain chain_of(const std::string& keys, bool train, Filter filter, PassOrder order) {
   return {ConfigTree::from_json(keys, "bench").validate(augment_schema(train)),
           train,
           {3, kSide, kSide},
           {0.485, 0.456, 0.406},
           {0.229, 0.224, 0.225},
-          {.filter = filter}};
+          {.filter = filter, .passes = order}};
 }
 
 // Resizes as a worker of the pipeline does.
 class Resizing {
  public:
   // set: the instruction set; "": the fastest.
-  Resizing(const std::string& keys, bool train, Filter filter, const std::string& set = {})
-      : chain_(chain_of(keys, train, filter)),
+  Resizing(const std::string& keys, bool train, Filter filter, const std::string& set = {},
+           PassOrder order = PassOrder::kPillow13)
+      : chain_(chain_of(keys, train, filter, order)),
         resizer_(filter == Filter::kFloatBilinear ? set : ""),
         exact_(filter == Filter::kFloatBilinear ? "" : set),
         out_(chain_.image().count()) {}
@@ -161,6 +164,15 @@ void compare_with_float(const std::vector<Photograph>& all, const char* what,
               both ? set.c_str() : sets[0].c_str(), median(float_rates));
 }
 
+int write_pixels(const std::vector<Photograph>& all, char** argv) {
+  const PassOrder order =
+      std::string(argv[6]) == "pillow12" ? PassOrder::kPillow12 : PassOrder::kPillow13;
+  Resizing evaluation(argv[4], false, filter_named(argv[5]), {}, order);
+  std::ofstream pixels(argv[3], std::ios::binary);
+  for (const Photograph& one : all) pixels << evaluation.bytes(one.file);
+  return pixels.good() ? 0 : 1;
+}
+
 int run(int argc, char** argv) {
   const std::string given = argc > 1 ? argv[1] : "";
   const std::string folder = given.empty() ? unpacked_photographs() : given;
@@ -170,6 +182,7 @@ int run(int argc, char** argv) {
   }
   const int passes = argc > 2 ? std::atoi(argv[2]) : 11;
   const auto all = photographs(folder);
+  if (argc > 6 && std::string(argv[2]) == "pixels") return write_pixels(all, argv);
   pin_to_cores({available_cores().back()});
   std::printf("%zu files, %d passes\n", all.size(), passes);
   const std::string centre = R"({"resize": 256})";
@@ -191,10 +204,6 @@ int run(int argc, char** argv) {
     for (const Photograph& one : all) bicubic.run(one, 0);
   });
   std::printf("vision_input: bicubic resize alone: %.1f images/s\n", resizing);
-  if (argc > 3) {
-    std::ofstream pixels(argv[3], std::ios::binary);
-    for (const Photograph& one : all) pixels << bicubic.bytes(one.file);
-  }
   return 0;
 }
 
