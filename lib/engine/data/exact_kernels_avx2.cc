@@ -98,6 +98,7 @@ bool cut_weights(const int32_t* weights, int taps, PairWeights* pairs) {
     pairs[t / 2].low[t % 2] = low;
     pairs[t / 2].high[t % 2] = static_cast<int8_t>(high);
   }
+  return true;
 }
 
 FLEET_AVX2 void combine_avx2(const uint8_t* const* rows, const int32_t* weights, int taps,
