@@ -14,24 +14,22 @@
 namespace fleet::data {
 namespace {
 
-constexpr int kLowBits = 15;
+constexpr int kLowBits = 15, kLowMask = (1 << kLowBits) - 1;
 constexpr int kMostPairs = 128;  // of rows; more are rare, and combined one by one
 
-// A block for one output and 4 taps: 16 low parts, then 16 high ones, in the order of pixels_of().
-void pack_avx2(const ExactWeights& from, std::vector<WeightBlock>* packed) {
-  const int outputs = static_cast<int>(from.from.size()), groups = from.taps / 4;
-  packed->resize(size_t(outputs) * groups);
-  for (int x = 0; x < outputs; ++x) {
-    for (int t = 0; t < from.taps; ++t) {
-      const int32_t weight = from.weights[size_t(x) * from.taps + t];
-      const auto low = static_cast<int16_t>(weight & ((1 << kLowBits) - 1));
-      const auto high = static_cast<int16_t>(weight >> kLowBits);
-      uint8_t* bytes = (*packed)[size_t(x) * groups + t / 4].bytes;
-      for (int c = 0; c < 4; ++c) {
-        const int at = (t % 4 / 2) * 8 + c * 2 + t % 2;
-        std::memcpy(bytes + 2 * at, &low, sizeof low);
-        std::memcpy(bytes + 32 + 2 * at, &high, sizeof high);
-      }
+// A block for one output and 4 taps: low parts of two taps for each channel, those of the other
+// two, then high parts in the same order.
+FLEET_AVX2 void pack_avx2(const ExactWeights& from, std::vector<WeightBlock>* packed) {
+  const size_t groups = from.weights.size() / 4;
+  packed->resize(groups);
+  const int32_t* weight = from.weights.data();
+  for (size_t g = 0; g < groups; ++g) {
+    auto* to = reinterpret_cast<__m128i*>((*packed)[g].bytes);
+    for (int half = 0; half < 2; ++half, weight += 2) {
+      const int low = (weight[0] & kLowMask) | (weight[1] & kLowMask) << 16;
+      const int high = (weight[0] >> kLowBits & 0xffff) | (weight[1] >> kLowBits) * 65536;
+      to[half] = _mm_set1_epi32(low);
+      to[2 + half] = _mm_set1_epi32(high);
     }
   }
 }

@@ -23,17 +23,21 @@ void digits_of(int32_t weight, int8_t digits[3]) {
 }
 
 // A block for 4 outputs and 4 taps: for each digit and output, that of the taps.
-void pack_avx512(const ExactWeights& from, std::vector<WeightBlock>* packed) {
+FLEET_AVX512 void pack_avx512(const ExactWeights& from, std::vector<WeightBlock>* packed) {
   const int outputs = static_cast<int>(from.from.size()), groups = from.taps / 4;
-  packed->assign(size_t(outputs / 4) * groups, {});
+  packed->resize(size_t(outputs / 4) * groups);
+  // Adding half a digit carries what a negative digit borrows from the next.
+  const __m128i half = _mm_set1_epi32(0x8080);
+  const __m128i by_digit = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const auto* weights = reinterpret_cast<const __m128i*>(from.weights.data());
   for (int x = 0; x < outputs; ++x) {
-    for (int t = 0; t < from.taps; ++t) {
-      int8_t digits[3];
-      digits_of(from.weights[size_t(x) * from.taps + t], digits);
-      uint8_t* bytes = (*packed)[size_t(x / 4) * groups + t / 4].bytes;
-      for (int d = 0; d < 3; ++d) {
-        bytes[(d * 4 + x % 4) * 4 + t % 4] = static_cast<uint8_t>(digits[d]);
-      }
+    for (int g = 0; g < groups; ++g) {
+      const __m128i raised = _mm_add_epi32(_mm_loadu_si128(weights++), half);
+      const __m128i digits = _mm_shuffle_epi8(_mm_xor_si128(raised, half), by_digit);
+      auto* to = reinterpret_cast<int32_t*>((*packed)[size_t(x / 4) * groups + g].bytes);
+      to[x % 4] = _mm_extract_epi32(digits, 0);
+      to[4 + x % 4] = _mm_extract_epi32(digits, 1);
+      to[8 + x % 4] = _mm_extract_epi32(digits, 2);
     }
   }
 }
