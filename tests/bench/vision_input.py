@@ -117,7 +117,7 @@ if "SIMD" not in peer and int(PIL.__version__.split(".")[0]) >= 13:
              for order in ("pillow13", "pillow12")]
 found = [differing(images, *case) for case in cases]
 print(f"vision_input: {sum(one[0] for one in found)} of {sum(one[1] for one in found)} values differ from {peer}, by at "
-      f"most {max(one[2] for one in found)}, in {len(cases)} evaluations of {len(files)} photographs")
+      f"most {max(one[2] for one in found)}, in {len(cases)} evaluation{"s"[:len(cases) > 1]} of {len(files)} photographs")
 rates = {"evaluation": ([], []), "resize alone": ([], [])}
 for _ in range(ROUNDS):
     output = ours(3)
