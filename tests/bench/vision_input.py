@@ -116,8 +116,9 @@ if "SIMD" not in peer and int(PIL.__version__.split(".")[0]) >= 13:
              for part, mode in ((SIDE / RESIZED, "center"), (0.9, "squash"), (1.0, "border"))
              for order in ("pillow13", "pillow12")]
 found = [differing(images, *case) for case in cases]
-print(f"vision_input: {sum(one[0] for one in found)} of {sum(one[1] for one in found)} values differ from {peer}, by at "
-      f"most {max(one[2] for one in found)}, in {len(cases)} evaluation{"s"[:len(cases) > 1]} of {len(files)} photographs")
+off, values, most = sum(one[0] for one in found), sum(one[1] for one in found), max(one[2] for one in found)
+print(f"vision_input: {off} of {values} values differ from {peer}, by at most {most} ({len(files)} photographs, "
+      f"{len(cases)} choices of filter, crop mode and order of passes)")
 rates = {"evaluation": ([], []), "resize alone": ([], [])}
 for _ in range(ROUNDS):
     output = ours(3)
