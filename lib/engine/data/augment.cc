@@ -1,6 +1,7 @@
 #include "data/augment.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/number_text.h"
 #include "base/text.h"
@@ -51,7 +52,13 @@ Registry<AugmentType>& augments() {
 Schema augment_schema(bool train) {
   Schema schema;
   for (const auto& [name, type] : types_of(train)) schema.section("", type->schema);
-  if (!train) {
+  if (train) {
+    std::vector<std::string> filters = {"same", "random"};
+    filters.insert(filters.end(), filter_names().begin(), filter_names().end());
+    schema.choice("interpolation", "same", filters,
+                  "Filter for training images; same: data.interpolation; random: bilinear or "
+                  "bicubic, drawn for each image, as in timm");
+  } else {
     schema.boolean("scaled_decode", false,
                    "Decode large JPEGs at a half, a quarter or an eighth of their size, as in "
                    "training: faster, but the pixels differ from torchvision's");
@@ -87,8 +94,11 @@ void check_normalization(const std::vector<double>& mean, const std::vector<doub
 }
 
 AugmentChain::AugmentChain(const Settings& augment, bool train, const ImageShape& image,
-                           const std::vector<double>& mean, const std::vector<double>& std)
-    : image_(image), scaled_(train || augment.boolean("scaled_decode")) {
+                           const std::vector<double>& mean, const std::vector<double>& std,
+                           const Interpolation& interpolation)
+    : image_(image),
+      scaled_(train || augment.boolean("scaled_decode")),
+      interpolation_(interpolation) {
   std::string placing;
   for (const auto& [name, type] : types_of(train)) {
     std::shared_ptr<const Augment> made = type->make(augment, image);
@@ -122,12 +132,24 @@ CropGeometry AugmentChain::geometry(int source_height, int source_width, uint64_
                  .height = static_cast<double>(source_height),
                  .tap_width = source_width,
                  .tap_height = source_height,
-                 .scaled = scaled_};
+                 .scaled = scaled_,
+                 .filter = filter_of(key),
+                 .passes = interpolation_.passes};
   for (const Stage& link : stages_) {
     RandomStream random(key, link.placing);
     link.augment->set_geometry(p, random);
   }
+  for (int c = 0; p.fill_mean && c < image_.channels; ++c) {
+    // As Python's round(), halves to even.
+    p.fill[c] = static_cast<uint8_t>(std::clamp(std::lrint(255 * mean_[c]), 0L, 255L));
+  }
   return p;
+}
+
+Filter AugmentChain::filter_of(uint64_t key) const {
+  if (!interpolation_.random) return interpolation_.filter;
+  RandomStream random(key, "interpolation");
+  return random.below(2) == 0 ? Filter::kBilinear : Filter::kBicubic;
 }
 
 bool AugmentChain::fits(int source_height, int source_width) const {

@@ -18,6 +18,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/registry.h"
+#include "data/filter.h"
 #include "data/random.h"
 
 namespace fleet::data {
@@ -31,7 +32,8 @@ struct ImageShape {
 
 // The source box of the output, in source pixels (x to the right, y down). The box is resized to
 // the output's size; if it already has that size and covers whole pixels, it is copied, and may
-// then reach over the edge: pixels outside are 0 (black). A filter reads pixels from [tap_*] only:
+// then reach over the edge: pixels outside are `fill`, black by default. So may the box of an image
+// that is resized as a whole. A filter reads pixels from [tap_*] only:
 // the box for a crop that is then resized, the whole image for an image that is resized and then
 // cropped.
 struct CropGeometry {
@@ -42,6 +44,14 @@ struct CropGeometry {
   bool flip = false;      // mirrored left to right
   bool crop_set = false;  // an augmentation chose the box; otherwise sizes must match
   bool scaled = true;     // a JPEG may be decoded at a half, a quarter or an eighth of its size
+  // The tap rectangle becomes an image of this size (0: the output's), and the output begins at
+  // [resized_x, resized_y) in it; the box is the output's part of the source.
+  int resized_width = 0, resized_height = 0;
+  int resized_x = 0, resized_y = 0;
+  Filter filter = Filter::kFloatBilinear;
+  PassOrder passes = PassOrder::kPillow13;
+  bool fill_mean = false;  // pixels outside the image have data.mean instead of 0
+  uint8_t fill[3] = {};    // their values: set by AugmentChain
 };
 
 // The finished pixels of one image: planes of height x width, RGB or grey, each value in [0, 1].
@@ -120,7 +130,8 @@ class AugmentChain {
   // The augmentations that the settings switch on, and normalisation: (value/255 - mean) / std.
   // mean and std have one entry or one per channel, and pass check_normalization(); else kUsage.
   AugmentChain(const Settings& augment, bool train, const ImageShape& image,
-               const std::vector<double>& mean, const std::vector<double>& std);
+               const std::vector<double>& mean, const std::vector<double>& std,
+               const Interpolation& interpolation = {});
 
   // ImageSizeError naming the image (name() is called only then) if it does not fit the output and
   // nothing resizes it.
@@ -148,12 +159,14 @@ class AugmentChain {
 
  private:
   CropGeometry geometry(int source_height, int source_width, uint64_t key) const;
+  Filter filter_of(uint64_t key) const;
   struct Stage {
     std::string placing, colouring, mixing;  // names of the random streams for the steps
     std::shared_ptr<const Augment> augment;
   };
   ImageShape image_;
   bool scaled_ = true;
+  Interpolation interpolation_;
   std::vector<Stage> stages_;
   std::vector<double> mean_, deviation_;  // one per channel
   std::vector<float> scale_, bias_;

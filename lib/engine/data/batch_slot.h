@@ -142,6 +142,7 @@ class BatchMaker {
   bool has_images() const { return has_images_; }
   DamagedSampleLog& damage() { return damage_; }
   const std::shared_ptr<StorageState>& storage() const { return storage_; }
+  bool upright() const { return options_.upright; }
   BatchSlot::Layout layout() const;
   // The items to make of each batch. To mix the first image, that of another rank is needed too.
   int64_t items() const { return options_.sampler.batch + (chain_.mixes() && !alone() ? 1 : 0); }

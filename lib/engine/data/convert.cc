@@ -27,15 +27,16 @@ void copy_pixels(const Pixels& pixels, const CropGeometry& p, int channels, cons
   const int end = std::clamp(p.source_width - left, first, p.out_width);
   for (int c = 0; c < channels; ++c) {
     float* to = out + int64_t{c} * p.out_height * p.out_width;
+    const float outside = static_cast<float>(p.fill[c]) * scale[c] + bias[c];
     for (int y = 0; y < p.out_height; ++y, to += p.out_width) {
       const int row = top + y;
       if (row < 0 || row >= p.source_height) {
-        std::fill_n(to, p.out_width, bias[c]);
+        std::fill_n(to, p.out_width, outside);
         continue;
       }
       const uint8_t* from = pixels.data + (row - pixels.y) * pixels.stride +
                             int64_t{left + first - pixels.x} * pixels.step + c;
-      std::fill(to, to + first, bias[c]);
+      std::fill(to, to + first, outside);
       switch (pixels.step) {
         case 1:
           convert<1>(from, end - first, scale[c], bias[c], to + first);
@@ -47,7 +48,7 @@ void copy_pixels(const Pixels& pixels, const CropGeometry& p, int channels, cons
           convert<4>(from, end - first, scale[c], bias[c], to + first);
           break;
       }
-      std::fill(to + end, to + p.out_width, bias[c]);
+      std::fill(to + end, to + p.out_width, outside);
       if (p.flip) std::reverse(to, to + p.out_width);
     }
   }

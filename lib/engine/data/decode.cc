@@ -6,14 +6,16 @@
 
 #include "base/error.h"
 #include "data/decode_format.h"
+#include "data/exif.h"
 
 namespace fleet::data {
 namespace {
 
 // The pixels of [low, low + size) on one axis that a filter for `count` outputs over [at, at +
-// extent) reads.
-void axis(double at, double extent, int count, int low, int size, int* from, int* length) {
-  const double reach = std::max(1.0, extent / count);
+// extent) reads. support: of the filter, at scale 1.
+void axis(double at, double extent, int count, double support, int low, int size, int* from,
+          int* length) {
+  const double reach = std::max(1.0, support) * std::max(1.0, extent / count);
   const int first = std::clamp(static_cast<int>(std::floor(at - reach)), low, low + size - 1);
   const int end =
       std::clamp(static_cast<int>(std::ceil(at + extent + reach)), first + 1, low + size);
@@ -44,8 +46,9 @@ Region region_of(const CropGeometry& p) {
   const int right = std::min(p.tap_x + p.tap_width, p.source_width);
   const int bottom = std::min(p.tap_y + p.tap_height, p.source_height);
   FLEET_CHECK(right > left && bottom > top, "a geometry outside its image");
-  axis(p.x, p.width, p.out_width, left, right - left, &region.x, &region.width);
-  axis(p.y, p.height, p.out_height, top, bottom - top, &region.y, &region.height);
+  const double support = filter_support(p.filter);
+  axis(p.x, p.width, p.out_width, support, left, right - left, &region.x, &region.width);
+  axis(p.y, p.height, p.out_height, support, top, bottom - top, &region.y, &region.height);
   return region;
 }
 
@@ -73,7 +76,7 @@ struct Decoder::Known {
   std::unique_ptr<Format> made;
 };
 
-Decoder::Decoder() {
+Decoder::Decoder(bool upright) : upright_(upright) {
   for (const std::string& name : image_formats().names()) {
     formats_.push_back({name, &image_formats().get(name), nullptr});
   }
@@ -98,6 +101,7 @@ bool Decoder::open(std::span<const uint8_t> bytes, int channels) {
                : "it is not a " + known_names() + (format.empty() ? "" : ", but " + format);
     return false;
   }
+  noted_ = exif_orientation(bytes);
   if (current_->open(bytes, channels)) return true;
   why_ = current_->why;
   return false;
@@ -140,12 +144,20 @@ Pixels Decoder::Format::finish_rgb(int step) {
           .height = height};
 }
 
-int Decoder::height() const { return current_->height; }
-int Decoder::width() const { return current_->width; }
+int Decoder::height() const {
+  return upright_ && on_its_side(noted_) ? current_->width : current_->height;
+}
+int Decoder::width() const {
+  return upright_ && on_its_side(noted_) ? current_->height : current_->width;
+}
 const std::string& Decoder::why() const { return why_; }
 
 bool Decoder::read(const CropGeometry& geometry, Pixels* pixels) {
-  if (current_->read(geometry, pixels)) return true;
+  const bool turns = upright_ && noted_ != 1;
+  const bool good = turns ? current_->read(whole_image(current_->height, current_->width), pixels)
+                          : current_->read(geometry, pixels);
+  if (good && turns) turn_upright(noted_, &turned_, pixels);
+  if (good) return true;
   why_ = current_->why;
   return false;
 }

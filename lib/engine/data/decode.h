@@ -35,13 +35,15 @@ CropGeometry whole_image(int height, int width);
 // A JPEG is entropy-decoded down to the region's last row; only blocks that the region touches are
 // transformed, by an inverse DCT of half, quarter or eighth size if the geometry allows it and the
 // region stays at least as large as the output. Grey, YCbCr, RGB, CMYK and YCCK are converted to
-// the requested channels; 16-bit PNGs lose their low byte; transparency and EXIF orientation are
-// ignored, as in Pillow and torchvision. A JPEG that ends early, or has broken entropy code, within
-// the rows that are read counts as damaged. The other formats are decoded as a whole; of
-// animations, only the first frame.
+// the requested channels; 16-bit PNGs lose their low byte; transparency is ignored, as in Pillow
+// and torchvision, and so is the EXIF orientation of a JPEG unless images are to be upright. A JPEG
+// that ends early, or has broken entropy code, within the rows that are read counts as damaged. The
+// other formats are decoded as a whole; of animations, only the first frame.
 class Decoder {
  public:
-  Decoder();
+  // upright: turns and mirrors a JPEG as its camera has noted (EXIF). Such an image is decoded as a
+  // whole and at full size.
+  explicit Decoder(bool upright = false);
   ~Decoder();
   Decoder(const Decoder&) = delete;
   // Reads the header. `bytes` must stay valid until the last read(). channels: 1 or 3, the output
@@ -52,6 +54,8 @@ class Decoder {
   // Call once after each open(): the region that the geometry reads, valid until the next open().
   bool read(const CropGeometry& geometry, Pixels* pixels);
   const std::string& why() const;
+  // Of the opened image, 1 to 8 (exif.h), even if it is ignored.
+  int orientation() const { return noted_; }
 
   class Format;  // one file format; each has its own adapter file
 
@@ -59,8 +63,11 @@ class Decoder {
   struct Known;  // a registered format, and its adapter once it was needed
   std::string known_names() const;
 
+  const bool upright_;
   std::vector<Known> formats_;
   Format* current_ = nullptr;
+  int noted_ = 1;                // the orientation
+  std::vector<uint8_t> turned_;  // pixels of an image that had to be turned
   std::string why_;
 };
 

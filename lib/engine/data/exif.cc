@@ -63,4 +63,32 @@ int exif_orientation(Bytes file) {
   return 1;
 }
 
+void turn_upright(int orientation, std::vector<uint8_t>* memory, Pixels* pixels) {
+  constexpr size_t kBehind = 64;
+  const Pixels from = *pixels;
+  const bool swaps = on_its_side(orientation);
+  // Where the upright image's first column and row lie: at the end of a stored one?
+  const bool from_right =
+      orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
+  const bool from_bottom =
+      orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+  const int64_t right = from_right ? -from.step : from.step;
+  const int64_t down = from_bottom ? -from.stride : from.stride;
+  const uint8_t* corner = from.data + (from_right ? int64_t{from.width - 1} * from.step : 0) +
+                          (from_bottom ? (from.height - 1) * from.stride : 0);
+  pixels->width = swaps ? from.height : from.width;
+  pixels->height = swaps ? from.width : from.height;
+  pixels->stride = int64_t{pixels->width} * from.step;
+  memory->resize(static_cast<size_t>(pixels->stride * pixels->height) + kBehind);
+  pixels->data = memory->data();
+  const int64_t next = swaps ? down : right, next_row = swaps ? right : down;
+  uint8_t* to = memory->data();
+  for (int y = 0; y < pixels->height; ++y, corner += next_row) {
+    const uint8_t* pixel = corner;
+    for (int x = 0; x < pixels->width; ++x, pixel += next, to += from.step) {
+      for (int c = 0; c < from.step; ++c) to[c] = pixel[c];
+    }
+  }
+}
+
 }  // namespace fleet::data

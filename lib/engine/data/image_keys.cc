@@ -8,9 +8,9 @@ namespace fleet::data {
 namespace {
 
 bool is_image_key(const std::string& path) {
-  static const std::set<std::string> kNames = {"cache",   "cache_memory", "sampling",
-                                               "repeats", "on_damaged",   "pixels",
-                                               "mean",    "std",          "class_names"};
+  static const std::set<std::string> kNames = {
+      "cache", "cache_memory", "sampling",    "repeats", "on_damaged", "pixels",
+      "mean",  "std",          "class_names", "exif",    "pass_order", "interpolation"};
   return kNames.contains(path) || path.starts_with("image.") || path.starts_with("augment.") ||
          path.starts_with("eval.");
 }

@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "data/decode.h"
-#include "data/exif.h"
 
 namespace fleet::data {
 namespace {
@@ -49,7 +48,7 @@ bool read_size(const Source& source, int64_t index, Decoder* decoder, std::vecto
       if (!decoder->open(sample.bytes, 3)) return false;
     }
     *size = {decoder->height(), decoder->width()};
-    *turned = exif_orientation(sample.bytes) != 1;
+    *turned = decoder->orientation() != 1;
     return true;
   } catch (const Error&) {
     return false;
@@ -89,7 +88,7 @@ std::string settings_to_add(const Settings& data, bool train_resizes, const Imag
     if (crops) add.emplace_back("data.augment.random_crop_padding=0");
     add.emplace_back("data.augment.random_resized_crop=true");
   }
-  if (data.integer("eval.resize") == 0) {
+  if (data.integer("eval.resize") == 0 && data.number("eval.crop_pct") == 0) {
     add.push_back("data.eval.resize=" + std::to_string(usual_resize(data, height, width)));
   }
   for (std::string& one : add) one = "--set " + one;
@@ -108,9 +107,10 @@ std::string settings_to_add(const Settings& data, bool train_resizes, const Imag
 void warn_of_size_by_chance(const Settings& data, const InputPipeline* train) {
   if (gives_size(data) || !train || !train->chain().resizes()) return;
   const ImageShape& image = train->image();
-  const SizeReport report = read_sizes(train->source(), [&](int height, int width) {
-    return height == image.height && width == image.width;
-  });
+  const SizeReport report = read_sizes(
+      train->source(),
+      [&](int height, int width) { return height == image.height && width == image.width; }, {},
+      makes_upright(data));
   if (report.others == 0) return;
   spdlog::warn(
       "data.image is not set: images of different sizes are resized to {} pixels (height x width), "
@@ -118,34 +118,36 @@ void warn_of_size_by_chance(const Settings& data, const InputPipeline* train) {
       text_of(image.height, image.width));
 }
 
-SizeReport report_of(const InputPipeline* split) {
+SizeReport report_of(const InputPipeline* split, bool upright) {
   if (!split) return {};
   const AugmentChain& chain = split->chain();
   if (chain.resizes()) {
     return read_sizes(
-        split->source(), [](int, int) { return true; }, kSample);
+        split->source(), [](int, int) { return true; }, kSample, upright);
   }
-  return read_sizes(split->source(),
-                    [&](int height, int width) { return chain.fits(height, width); });
+  return read_sizes(
+      split->source(), [&](int height, int width) { return chain.fits(height, width); }, {},
+      upright);
 }
 
-void say_turned(int64_t turned, int64_t seen) {
+void say_turned(int64_t turned, int64_t seen, bool upright) {
   if (turned == 0) return;
-  spdlog::warn(
-      "{} of {} images have a note that a camera stored them turned or mirrored (EXIF "
-      "orientation), "
-      "which is ignored, as in torchvision; turn the files if that matters",
-      turned, seen);
+  spdlog::log(upright ? spdlog::level::info : spdlog::level::warn,
+              "{} of {} images have a note that a camera stored them turned or mirrored (EXIF "
+              "orientation), which is {}",
+              turned, seen,
+              upright ? "applied (data.exif)"
+                      : "ignored, as in torchvision; data.exif=apply turns them upright");
 }
 
 }  // namespace
 
 SizeReport read_sizes(const Source& source, const std::function<bool(int height, int width)>& fits,
-                      const HeaderBounds& bounds) {
+                      const HeaderBounds& bounds, bool upright) {
   SizeReport report;
   const int64_t size = source.size(), step = spread_step(size);
   const Clock::time_point end = Clock::now() + bounds.time;
-  Decoder decoder;
+  Decoder decoder(upright);
   std::vector<uint8_t> scratch;
   Size first;
   int64_t index = 0;
@@ -170,8 +172,9 @@ SizeReport read_sizes(const Source& source, const std::function<bool(int height,
 
 void check_sizes(const Settings& data, const InputPipeline* train, const InputPipeline* test,
                  const ImageShape& usual) {
-  const SizeReport of_train = report_of(train), of_test = report_of(test);
-  say_turned(of_train.turned + of_test.turned, of_train.seen + of_test.seen);
+  const bool upright = makes_upright(data);
+  const SizeReport of_train = report_of(train, upright), of_test = report_of(test, upright);
+  say_turned(of_train.turned + of_test.turned, of_train.seen + of_test.seen, upright);
   if (of_train.others == 0 && of_test.others == 0) return warn_of_size_by_chance(data, train);
   const bool train_differs = of_train.others > 0;
   const SizeReport& report = train_differs ? of_train : of_test;

@@ -28,9 +28,9 @@ struct SizeReport {
   bool alike = true;  // whether all that do not fit have this size
 };
 // Images that cannot be read or decoded do not count. Sizes are as decoded: the orientation that a
-// camera notes (EXIF) does not change them.
+// camera notes (EXIF) changes them if images are to be upright.
 SizeReport read_sizes(const Source& source, const std::function<bool(int height, int width)>& fits,
-                      const HeaderBounds& bounds = {});
+                      const HeaderBounds& bounds = {}, bool upright = false);
 
 // ImageSizeError naming an image and the settings to add if images of a split are not of the
 // network's size and nothing resizes them. A warning if they are resized to the size of the first

@@ -65,6 +65,7 @@ const PackSplit* PackManifest::find(const std::string& split) const {
 std::string PackManifest::text() const {
   Json json = {{"version", kVersion},  {"format", format},   {"size", size},
                {"channels", channels}, {"quality", quality}, {"class_names", class_names}};
+  if (upright) json["upright"] = true;
   for (const auto& [name, split] : splits) {
     json["splits"][name] = {{"samples", split.samples},
                             {"file_samples", split.file_samples},
@@ -92,6 +93,7 @@ PackManifest PackManifest::read(const std::string& folder) {
                           .size = json.at("size").get<int64_t>(),
                           .channels = json.at("channels").get<int64_t>(),
                           .quality = json.at("quality").get<int64_t>(),
+                          .upright = json.contains("upright") && json.at("upright").get<bool>(),
                           .class_names = json.at("class_names").get<std::vector<std::string>>()};
     for (const auto& [name, split] : json.at("splits").items()) {
       const PackSplit one{.samples = split.at("samples").get<int64_t>(),

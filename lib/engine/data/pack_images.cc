@@ -211,14 +211,17 @@ class Packer {
 
 }  // namespace
 
-PackResult pack_images(const Settings& data, const std::string& folder, const PackOptions& options,
+PackResult pack_images(const Settings& data, const std::string& folder, const PackOptions& given,
                        const std::function<void(const PackProgress&)>& progress) {
+  PackOptions options = given;
+  options.upright = makes_upright(data);
   if (options.raw && options.size == 0 && data.text("source") != "idx") {
     spdlog::info("raw pixels in full size take much space: --size N packs smaller images");
   }
   PackManifest manifest{.format = options.raw ? "raw" : "jpeg",
                         .size = options.size,
-                        .quality = options.raw ? 0 : options.quality};
+                        .quality = options.raw ? 0 : options.quality,
+                        .upright = options.upright};
   std::vector<std::pair<std::string, std::unique_ptr<Source>>> sources;
   for (const bool train : {true, false}) {
     if (!train && data.number("validation_split") > 0) continue;  // a part of the training data

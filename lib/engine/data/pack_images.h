@@ -14,6 +14,8 @@ struct PackOptions {
   int64_t size = 0;  // larger images are resized to this shorter side; 0: kept as they are
   int quality = 90;  // of JPEGs that are made
   int threads = 0;   // 0: one for each core
+  // Pixels and JPEGs that are made are upright; pack_images() takes it from data.exif.
+  bool upright = false;
   // As of the training job (PipelineContext).
   uint64_t seed = 0;
   int64_t classes = 0, ignored_label = -100;

@@ -18,7 +18,7 @@ class PackedImageMaker {
  public:
   // channels: 1 or 3, of pixels and of JPEGs that are made.
   PackedImageMaker(const Source& source, const PackOptions& options, int channels)
-      : source_(source), options_(options), channels_(channels) {}
+      : source_(source), options_(options), channels_(channels), decoder_(options.upright) {}
   // The record, valid until the next call. Of a sample that cannot be read or decoded, the kind is
   // kDamaged and the bytes are the reason.
   PackWriter::Record make(int64_t index);

@@ -39,7 +39,7 @@ struct Chunk {
 struct WorkContext : Chunk {
   WorkContext(const BatchMaker& batches, int ordinal)
       : source(batches.source()),
-        maker(*source, batches.chain(), batches.cache(), batches.storage()),
+        maker(*source, batches.chain(), batches.cache(), batches.storage(), batches.upright()),
         number(ordinal) {}
   std::shared_ptr<const Source> source;
   SampleMaker maker;

@@ -130,6 +130,7 @@ class InputPipeline {
     bool speed_test =
         false;  // returns the first batch of an epoch again and again: reading costs nothing
     bool bytes = false;
+    bool upright = false;  // as for Decoder
     std::function<void*(size_t bytes)> image_memory = {};
     WaitClock clock = {};  // for waiting until storage is back
   };
@@ -226,6 +227,9 @@ std::unique_ptr<InputPipeline> make_prediction_pipeline(const Settings& data,
                                                         std::unique_ptr<Source> source,
                                                         ImageShape image,
                                                         const PipelineContext& context);
+
+// data.exif: whether images are turned upright.
+bool makes_upright(const Settings& data);
 
 // Whether the settings name data of their own for evaluation.
 bool names_test_data(const Settings& data);

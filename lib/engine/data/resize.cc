@@ -146,8 +146,44 @@ void Resizer::horizontal(const Pixels& pixels, int row, int out_width, int chann
   filter(widened_.data(), x_.from.data(), lanes_.data(), x_.taps, out_width, to);
 }
 
+// The part of the output that the resized image covers, as a geometry of its own.
+static CropGeometry inner_part(const CropGeometry& p, int left, int top) {
+  CropGeometry inner = p;
+  inner.resized_x = std::max(p.resized_x, 0);
+  inner.resized_y = std::max(p.resized_y, 0);
+  inner.out_width = std::min(p.out_width - left, p.resized_width - inner.resized_x);
+  inner.out_height = std::min(p.out_height - top, p.resized_height - inner.resized_y);
+  inner.x = std::max(p.x, 0.0);
+  inner.y = std::max(p.y, 0.0);
+  inner.width = p.width / p.out_width * inner.out_width;
+  inner.height = p.height / p.out_height * inner.out_height;
+  return inner;
+}
+
+void Resizer::run_padded(const Pixels& pixels, const CropGeometry& p, int channels,
+                         const float* scale, const float* bias, float* out) {
+  int left = std::max(-p.resized_x, 0);
+  const int top = std::max(-p.resized_y, 0);
+  const CropGeometry inner = inner_part(p, left, top);
+  if (p.flip) left = p.out_width - left - inner.out_width;
+  inner_.resize(size_t(channels) * inner.out_height * inner.out_width);
+  run(pixels, inner, channels, scale, bias, inner_.data());
+  const float* from = inner_.data();
+  for (int c = 0; c < channels; ++c, out += int64_t{p.out_height} * p.out_width) {
+    std::fill_n(out, size_t(p.out_height) * p.out_width, float(p.fill[c]) * scale[c] + bias[c]);
+    for (int y = 0; y < inner.out_height; ++y, from += inner.out_width) {
+      std::copy_n(from, inner.out_width, out + int64_t{top + y} * p.out_width + left);
+    }
+  }
+}
+
 void Resizer::run(const Pixels& pixels, const CropGeometry& p, int channels, const float* scale,
                   const float* bias, float* out) {
+  if (p.resized_width > 0 &&
+      (p.resized_x < 0 || p.resized_y < 0 || p.resized_x + p.out_width > p.resized_width ||
+       p.resized_y + p.out_height > p.resized_height)) {
+    return run_padded(pixels, p, channels, scale, bias, out);
+  }
   const double reduced = pixels.reduced;
   // The range that filters may read: the geometry's tap rectangle, limited to the decoded part.
   const auto low = [&](int tap, int from) {

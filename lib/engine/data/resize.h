@@ -24,7 +24,8 @@ class Resizer {
   // Uses the fastest instruction set of this CPU, or one of resize_instruction_sets() by name.
   explicit Resizer(const std::string& instruction_set = {});
   // out: channels x out_height x out_width floats: filtered value (0..255) * scale[c] + bias[c].
-  // `pixels` covers region_of(geometry). channels 1: pixels.step 1; channels 3: step 3 or 4.
+  // `pixels` covers region_of(geometry); outputs outside the image are geometry.fill. channels 1:
+  // pixels.step 1; channels 3: step 3 or 4.
   void run(const Pixels& pixels, const CropGeometry& geometry, int channels, const float* scale,
            const float* bias, float* out);
 
@@ -39,6 +40,8 @@ class Resizer {
     void prepare(double at, double extent, int outputs, int low, int high, int multiple);
   };
   void horizontal(const Pixels& pixels, int row, int out_width, int channels, float* to);
+  void run_padded(const Pixels& pixels, const CropGeometry& geometry, int channels,
+                  const float* scale, const float* bias, float* out);
 
   const Kernels* kernels_;
   Axis x_, y_;
@@ -46,11 +49,12 @@ class Resizer {
   std::vector<float> rows_;         // ring of filtered rows
   std::vector<const float*> taps_;  // rows for the current output row
   std::vector<float> widened_;      // one row of pixels
+  std::vector<float> inner_;        // the part of a padded output that the image covers
 };
 
 // Whether the geometry takes pixels unchanged: same size, on whole pixels, no reduction.
 bool is_copy(const CropGeometry& geometry);
-// Copies pixels, mirrored if flipped; pixels outside the image count as 0. out as for
+// Copies pixels, mirrored if flipped; pixels outside the image are geometry.fill. out as for
 // Resizer::run().
 void copy_pixels(const Pixels& pixels, const CropGeometry& geometry, int channels,
                  const float* scale, const float* bias, float* out);

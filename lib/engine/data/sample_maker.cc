@@ -11,7 +11,8 @@
 namespace fleet::data {
 
 SampleMaker::SampleMaker(const Source& source, const AugmentChain& chain,
-                         std::shared_ptr<ImageCache> cache, std::shared_ptr<StorageState> storage)
+                         std::shared_ptr<ImageCache> cache, std::shared_ptr<StorageState> storage,
+                         bool upright)
     : source_(source),
       chain_(chain),
       cache_(std::move(cache)),
@@ -21,7 +22,8 @@ SampleMaker::SampleMaker(const Source& source, const AugmentChain& chain,
       mirrors_(chain.depends_on_place()),
       unit_scale_(chain.image().channels, 1.0f / 255),
       byte_scale_(chain.image().channels, 1.0f),
-      zero_bias_(chain.image().channels, 0.0f) {}
+      zero_bias_(chain.image().channels, 0.0f),
+      decoder_(upright) {}
 
 // Raw pixels with the output's number of channels: grey is copied to all three.
 Pixels SampleMaker::pixels_of(const Sample& sample, int64_t index) {
@@ -159,8 +161,10 @@ bool SampleMaker::make_planes(int64_t index, uint64_t key, const Target& target,
   const float *scale = target.scale.data(), *bias = target.bias.data();
   if (is_copy(geometry)) {
     copy_pixels(pixels, geometry, image.channels, scale, bias, target.planes);
-  } else {
+  } else if (geometry.filter == Filter::kFloatBilinear) {
     resizer_.run(pixels, geometry, image.channels, scale, bias, target.planes);
+  } else {
+    exact_resizer_.run(pixels, geometry, image.channels, scale, bias, target.planes);
   }
   if (colours_) chain_.colour(target.planes, key);
   return true;
@@ -205,7 +209,7 @@ bool SampleMaker::make_bytes(int64_t index, uint64_t key, uint8_t* out, bool* fl
   return true;
 }
 
-ImageShape first_shape(const Source& source) {
+ImageShape first_shape(const Source& source, bool upright) {
   constexpr int64_t kTried = 100;
   std::vector<uint8_t> scratch;
   std::string why;
@@ -213,7 +217,7 @@ ImageShape first_shape(const Source& source) {
     try {
       const Sample sample = read_patiently(source, index, scratch);
       if (!sample.encoded) return {sample.channels, sample.height, sample.width};
-      Decoder decoder;
+      Decoder decoder(upright);
       if (decoder.open(sample.bytes, 3)) return {3, decoder.height(), decoder.width()};
       if (why.empty()) why = decoder.why();
     } catch (const Error& error) {

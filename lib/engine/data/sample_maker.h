@@ -11,6 +11,7 @@
 #include "base/running_clock.h"
 #include "data/augment.h"
 #include "data/decode.h"
+#include "data/exact_resize.h"
 #include "data/image_cache.h"
 #include "data/resize.h"
 #include "data/source.h"
@@ -76,10 +77,10 @@ class SampleMaker {
  public:
   // cache: for decoded images, or null. With it, images are always decoded as a whole and in full
   // size, so that a sample is the same whether it was in the cache or not.
-  // storage: shared by the readers of a source, or null.
+  // storage: shared by the readers of a source, or null. upright: as for Decoder.
   SampleMaker(const Source& source, const AugmentChain& chain,
               std::shared_ptr<ImageCache> cache = nullptr,
-              std::shared_ptr<StorageState> storage = nullptr);
+              std::shared_ptr<StorageState> storage = nullptr, bool upright = false);
   // Writes sample `index`, augmented by the draws of `key`, as normalised floats to out
   // (chain.image()). Returns false, and the reason in *why, if it cannot be read or is damaged.
   // ImageSizeError if it is of another size and nothing resizes it; kUsage if raw pixels have other
@@ -117,12 +118,13 @@ class SampleMaker {
   int64_t reading_ns_ = 0;
   Decoder decoder_;
   Resizer resizer_;
+  ExactResizer exact_resizer_;
   std::vector<uint8_t> scratch_, spread_;
   std::vector<float> planes_;  // an image that is converted to bytes
 };
 
 // Height, width and channels of the first readable sample of a source; an encoded image counts as
-// RGB. kUsage if none of the first ones is readable.
-ImageShape first_shape(const Source& source);
+// RGB. upright: as for Decoder. kUsage if none of the first ones is readable.
+ImageShape first_shape(const Source& source, bool upright = false);
 
 }  // namespace fleet::data

@@ -51,6 +51,8 @@ bool names_data(const Settings& data, bool train) {
 
 }  // namespace
 
+bool makes_upright(const Settings& data) { return data.text("exif") == "apply"; }
+
 bool names_test_data(const Settings& data) { return names_data(data, false); }
 
 static std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbose,
@@ -112,7 +114,7 @@ ImageShape image_of(const Settings& data, const Source& source) {
                    static_cast<int>(data.integer("image.height")),
                    static_cast<int>(data.integer("image.width"))};
   if (image.count() > 0) return image;
-  const ImageShape first = first_shape(source);
+  const ImageShape first = first_shape(source, makes_upright(data));
   if (image.channels == 0) image.channels = first.channels;
   if (image.height == 0) image.height = first.height;
   if (image.width == 0) image.width = first.width;
@@ -238,9 +240,25 @@ ImageShape checked_image(const Settings& data, const Source& source, ImageShape 
   return image;
 }
 
+// Of data.interpolation and, for training, data.augment.interpolation.
+Interpolation interpolation_of(const Settings& data, bool train) {
+  std::string filter = data.text("interpolation");
+  const std::string own = train ? data.text("augment.interpolation") : "same";
+  Interpolation interpolation;
+  interpolation.random = own == "random";
+  if (own != "same" && !interpolation.random) filter = own;
+  interpolation.filter = filter_named(filter);
+  if (data.text("pass_order") == "pillow12") interpolation.passes = PassOrder::kPillow12;
+  return interpolation;
+}
+
 AugmentChain chain_of(const Settings& data, bool train, const ImageShape& image) {
-  return {data.section(train ? "augment" : "eval"), train, image, data.numbers("mean"),
-          data.numbers("std")};
+  return {data.section(train ? "augment" : "eval"),
+          train,
+          image,
+          data.numbers("mean"),
+          data.numbers("std"),
+          interpolation_of(data, train)};
 }
 
 // The dimensions of the samples of a split, as far as the settings tell them.
@@ -272,6 +290,7 @@ InputPipeline::Options options_of(const Settings& data, const ImageShape& image,
           .ignored_label = context.ignored_label,
           .evaluation = true,
           .bytes = context.bytes,
+          .upright = makes_upright(data),
           .image_memory = context.image_memory};
 }
 
@@ -389,6 +408,17 @@ Schema data_schema(const std::string& source) {
       .choice("pixels", "auto", {"auto", "float32", "uint8"},
               "Format of batches for the device: normalised floats, or bytes that the device "
               "normalises; auto: floats on the CPU, bytes on a GPU")
+      .choice("interpolation", "float_bilinear", filter_names(),
+              "Filter that resizes images. 'float_bilinear' keeps fractions of pixel values; the "
+              "others have the pixels of Pillow, bit for bit: torchvision's and timm's "
+              "preprocessing on images")
+      .choice(
+          "pass_order", "pillow13", {"pillow13", "pillow12"},
+          "Which Pillow the exact filters follow: from 13.0 on, much of a tall image is resized "
+          "down before across, which changes a few pixels")
+      .choice("exif", "ignore", {"ignore", "apply"},
+              "Whether to turn and mirror a JPEG as its camera has noted (EXIF orientation); "
+              "torchvision and timm ignore the note")
       .texts("class_names", {},
              "Names of the classes, in the order of their labels; class folders define their own. "
              "Checkpoints store them")

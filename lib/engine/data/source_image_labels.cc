@@ -1,49 +1,16 @@
 // Images with several labels each: a text file with one "path label,label,..." per line. The column
 // "targets" has 1 for each class that the image shows, and 0 for the others.
-#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
-#include "data/image_files.h"
+#include "data/images_with_labels.h"
 
 namespace fleet::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct LabelledFiles {
-  std::vector<ImageFile> files;
-  std::vector<int64_t> labels;  // labels of all files, one after the other
-  std::vector<size_t> begins;   // where the labels of each file begin, and the end
-};
-
-class ImagesWithLabels : public ImageFiles {
- public:
-  ImagesWithLabels(LabelledFiles all, int64_t classes)
-      : ImageFiles(std::move(all.files)),
-        labels_(std::move(all.labels)),
-        begins_(std::move(all.begins)),
-        classes_(classes) {}
-
-  static std::vector<Column> columns_of(int64_t classes) {
-    return {{.name = "image", .dtype = DType::kUInt8, .ragged = true},
-            {.name = "targets", .dtype = DType::kFloat32, .shape = {classes}}};
-  }
-  std::vector<Column> columns() const override { return columns_of(classes_); }
-
-  void fill(int64_t index, uint64_t /*key*/, std::span<void* const> to) const override {
-    float* targets = static_cast<float*>(to[1]);
-    std::fill_n(targets, classes_, 0.0f);
-    for (size_t i = begins_[index]; i < begins_[index + 1]; ++i) targets[labels_[i]] = 1;
-  }
-
- private:
-  std::vector<int64_t> labels_;
-  std::vector<size_t> begins_;
-  int64_t classes_;
-};
 
 // "path 3,17", or a path alone for an image that shows none of the classes.
 void parse_labels(std::string_view line, const SourceContext& context, const std::string& where,

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 
 namespace fleet {
 namespace {
@@ -64,6 +65,17 @@ void check_same_classes(const std::vector<std::string>& saved, const std::vector
                   " there and " + class_text(own, label) + " in this job (" +
                   std::to_string(saved.size()) + " and " + std::to_string(own.size()) + " classes)",
               where, next);
+}
+
+std::string class_order_text(const std::vector<std::string>& classes) {
+  constexpr size_t kShown = 20;
+  if (classes.empty()) return "";
+  std::vector<std::string> shown;
+  for (size_t label = 0; label < std::min(classes.size(), kShown); ++label) {
+    shown.push_back(std::to_string(label) + " " + shown_name(classes[label]));
+  }
+  if (classes.size() > kShown) shown.emplace_back("...");
+  return std::to_string(classes.size()) + " classes: " + join(shown, ", ");
 }
 
 }  // namespace fleet

@@ -26,4 +26,7 @@ ModelCard read_card(const std::map<std::string, std::string>& metadata);
 void check_same_classes(const std::vector<std::string>& saved, const std::vector<std::string>& own,
                         const std::string& where, const std::string& next);
 
+// "5 classes: 0 daisy, 1 rose, ...", for the log; "" without names.
+std::string class_order_text(const std::vector<std::string>& classes);
+
 }  // namespace fleet

@@ -54,7 +54,11 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
              .headline = session().training().metrics->headline});
   evaluations_.emplace(job_, has_test_data, data_->train().batches());
   saves_.restore_best(tracker_->record().kept);
-  if (is_leader()) log_unused_options();
+  if (is_leader()) {
+    const std::string classes = class_order_text(runner_->position().card.classes);
+    if (!classes.empty()) spdlog::info("{}", classes);
+    log_unused_options();
+  }
   if (options.exchange) {
     memories_ = std::make_unique<TrainerMemories>(*options.store, *options.exchange, options.rank);
   }

@@ -83,6 +83,26 @@ TEST(DecodeJpeg, ExifOrientation_IsIgnored) {
   }
 }
 
+TEST(DecodeJpeg, Upright_FollowsTheExifOrientation) {
+  const std::string file = jpeg_of(picture(30, 50, 3), 30, 50, 3, 98);
+  const std::string rotated = rotated_by_exif(file);
+  Decoder decoder, upright(true);
+  Pixels stored, got;
+  ASSERT_TRUE(decoder.open(bytes_of(file), 3) && decoder.read(whole(30, 50), &stored));
+  for (const std::string& other : {rotated, file, rotated}) {
+    ASSERT_TRUE(upright.open(bytes_of(other), 3));
+    const bool turns = other != file;
+    ASSERT_EQ(upright.height(), turns ? 50 : 30);
+    ASSERT_EQ(upright.width(), turns ? 30 : 50);
+    ASSERT_TRUE(upright.read(whole(upright.height(), upright.width()), &got));
+    for (int y = 0; y < upright.height(); ++y) {
+      for (int x = 0; x < upright.width(); ++x) {
+        ASSERT_EQ(at(got, y, x, 1), turns ? at(stored, 29 - x, y, 1) : at(stored, y, x, 1));
+      }
+    }
+  }
+}
+
 TEST(DecodeJpeg, WholeImage_IsThePicture) {
   const auto pixels = picture(75, 101, 3);
   const std::string file = jpeg_of(pixels, 75, 101, 3, 98);
@@ -241,6 +261,19 @@ TEST(DecodePng, SixteenBitsPaletteAndInterlace_BecomeEightBitColours) {
   ASSERT_TRUE(decoder.open(bytes_of(palette), 3)) << decoder.why();
   ASSERT_TRUE(decoder.read(whole(9, 14), &got)) << decoder.why();
   EXPECT_EQ(difference(got, expected, 14, 3, 3), 0);
+}
+
+// Pillow's convert() makes nearly all of such a picture white.
+TEST(DecodePng, SixteenBitGrey_KeepsItsHighBytes) {
+  const auto pixels = picture(9, 14, 1);
+  const std::string deep = testing::deep_png_of(pixels, 9, 14, 1);
+  Decoder decoder;
+  Pixels got;
+  for (const int channels : {1, 3}) {
+    ASSERT_TRUE(decoder.open(bytes_of(deep), channels)) << decoder.why();
+    ASSERT_TRUE(decoder.read(whole(9, 14), &got)) << decoder.why();
+    EXPECT_EQ(difference(got, pixels, 14, 1, channels), 0);
+  }
 }
 
 TEST(Decoder, DamagedFiles_SayWhyAndLeaveTheDecoderUsable) {

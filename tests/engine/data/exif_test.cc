@@ -69,5 +69,34 @@ TEST(ExifOrientation, DamagedNotes_AreHarmless) {
   }
 }
 
+// The pixels that Pillow's ImageOps.exif_transpose() makes of 0 1 2 / 3 4 5.
+TEST(TurnUpright, EveryOrientation_IsPillows) {
+  const std::vector<std::vector<int>> upright = {
+      {2, 1, 0, 5, 4, 3}, {5, 4, 3, 2, 1, 0}, {3, 4, 5, 0, 1, 2}, {0, 3, 1, 4, 2, 5},
+      {3, 0, 4, 1, 5, 2}, {5, 2, 4, 1, 3, 0}, {2, 5, 1, 4, 0, 3}};
+  for (const int step : {1, 3, 4}) {
+    const int64_t stride = 3 * step + 5;
+    std::vector<uint8_t> stored(2 * stride, 99), memory;
+    for (int i = 0; i < 6; ++i) {
+      for (int c = 0; c < step; ++c) {
+        stored[i / 3 * stride + i % 3 * step + c] = static_cast<uint8_t>(10 * i + c);
+      }
+    }
+    for (int orientation = 2; orientation <= 8; ++orientation) {
+      Pixels pixels{.data = stored.data(), .step = step, .stride = stride, .width = 3, .height = 2};
+      turn_upright(orientation, &memory, &pixels);
+      ASSERT_EQ(pixels.width, orientation < 5 ? 3 : 2);
+      ASSERT_EQ(pixels.height, orientation < 5 ? 2 : 3);
+      for (int i = 0; i < 6; ++i) {
+        const uint8_t* pixel =
+            pixels.data + i / pixels.width * pixels.stride + int64_t{i % pixels.width} * step;
+        for (int c = 0; c < step; ++c) {
+          EXPECT_EQ(pixel[c], 10 * upright[orientation - 2][i] + c) << orientation << " " << i;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fleet::data

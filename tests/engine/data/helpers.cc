@@ -118,14 +118,16 @@ std::string png_from_rows(std::vector<std::vector<uint8_t>> rows, int width, int
 
 }  // namespace
 
-std::string deep_png_of(const std::vector<uint8_t>& pixels, int height, int width) {
+std::string deep_png_of(const std::vector<uint8_t>& pixels, int height, int width, int channels) {
   std::vector<std::vector<uint8_t>> rows(height);
   for (int y = 0; y < height; ++y) {
-    for (int i = 0; i < 3 * width; ++i) {
-      rows[y].insert(rows[y].end(), {pixels[size_t(y) * width * 3 + i], uint8_t(37 * i)});
+    for (int i = 0; i < channels * width; ++i) {
+      const uint8_t high = pixels[size_t(y) * width * channels + i];
+      rows[y].insert(rows[y].end(), {high, uint8_t(37 * i)});
     }
   }
-  return png_from_rows(rows, width, 16, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_ADAM7, {});
+  const int colours = channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB;
+  return png_from_rows(rows, width, 16, colours, PNG_INTERLACE_ADAM7, {});
 }
 
 std::string palette_png_of(const std::vector<uint8_t>& indices, const std::vector<uint8_t>& colours,

@@ -33,8 +33,9 @@ std::string jpeg_of(const std::vector<uint8_t>& pixels, int height, int width, i
                     int quality = 95, bool progressive = false);
 // channels 1, 3 or 4 (RGBA).
 std::string png_of(const std::vector<uint8_t>& pixels, int height, int width, int channels);
-// 16 bits a channel, interlaced: RGB bytes as high bytes, with noise below.
-std::string deep_png_of(const std::vector<uint8_t>& pixels, int height, int width);
+// 16 bits a channel, interlaced: RGB or grey bytes as high bytes, with noise below.
+std::string deep_png_of(const std::vector<uint8_t>& pixels, int height, int width,
+                        int channels = 3);
 // 8-bit indices into RGB colours.
 std::string palette_png_of(const std::vector<uint8_t>& indices, const std::vector<uint8_t>& colours,
                            int height, int width);

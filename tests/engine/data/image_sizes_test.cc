@@ -174,6 +174,20 @@ TEST_F(ImageSizes, TurnedImages_AreCountedAndSaid) {
   }
 }
 
+// With data.exif=apply, sizes are those of the upright images.
+TEST_F(ImageSizes, ImagesTurnedUpright_HaveTheirUprightSize) {
+  const std::string stored = testing::jpeg_picture(40, 60);
+  write_images({turned(stored), turned(stored), testing::jpeg_picture(60, 40)}, {turned(stored)});
+  for (const std::string& source : sources_of_files()) {
+    EXPECT_THAT(captured_log([&] { check(source, R"(, "exif": "apply")"); }),
+                AllOf(HasSubstr("3 of 4 images"), HasSubstr("data.exif")))
+        << source;
+    EXPECT_THROW(check(source, ""), ImageSizeError);
+  }
+  const auto pipeline = make_pipeline(settings("image_list", R"(, "exif": "apply")"), true, {});
+  EXPECT_EQ(pipeline->image(), (ImageShape{3, 60, 40}));
+}
+
 TEST_F(ImageSizes, OneOddImageOfMany_IsFound) {
   std::vector<std::string> images(301, testing::jpeg_picture(8, 8));
   images[217] = testing::jpeg_picture(8, 9);

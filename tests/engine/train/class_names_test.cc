@@ -33,6 +33,12 @@ TEST(ModelCard, IsReadBackAndOthersMetadataIsNone) {
   EXPECT_EQ(read_card({{"image", "[3, -1, 5]"}}), ModelCard{});
 }
 
+TEST(ModelCard, OrderOfClasses_IsSaidWithTheirLabels) {
+  EXPECT_EQ(class_order_text({}), "");
+  EXPECT_EQ(class_order_text({"10", "2"}), "2 classes: 0 10, 1 2");
+  EXPECT_TRUE(class_order_text(std::vector<std::string>(1000, "x")).ends_with(", 19 x, ..."));
+}
+
 TEST_F(ClassNames, AreInTheCheckpointAndTheMetrics) {
   run(job({set(kNames), "train.evaluate_classes=true"}), 2);
   EXPECT_EQ(card().classes, kNames);

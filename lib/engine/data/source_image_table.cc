@@ -1,0 +1,255 @@
+// Images named by a table (.csv, .tsv, .jsonl) with their labels in other columns: one class, a
+// column of 0 and 1 for each class, or several names in one field.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/counted.h"
+#include "base/error.h"
+#include "base/regular_file.h"
+#include "base/terminal_text.h"
+#include "base/text.h"
+#include "data/images_with_labels.h"
+#include "data/table_file.h"
+
+namespace fleet::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+enum class Labels { kOne, kColumns, kNames };
+
+struct TableKeys {
+  TableRequest request;   // the image's column, then those of labels
+  std::string separator;  // between names in one field
+  std::string ending;     // of files whose name in the table has none
+  Labels labels = Labels::kOne;
+};
+
+TableKeys keys_of(const Settings& data) {
+  TableKeys keys{
+      .request = {.columns = {data.text("image_column")}, .header = data.boolean("header")},
+      .separator = data.text("label_separator"),
+      .ending = data.text("image_ending")};
+  const std::vector<std::string> labels = data.texts("label_column");
+  if (labels.empty()) {
+    throw Error(ErrorCode::kUsage, "no column has labels", "data.label_column", "name one or more");
+  }
+  if (labels.size() > 1 && !keys.separator.empty()) {
+    throw Error(ErrorCode::kUsage, "several columns, each with a list of names",
+                "data.label_separator", "remove it, or name one column in data.label_column");
+  }
+  keys.request.columns.insert(keys.request.columns.end(), labels.begin(), labels.end());
+  if (labels.size() > 1) keys.labels = Labels::kColumns;
+  if (!keys.separator.empty()) keys.labels = Labels::kNames;
+  return keys;
+}
+
+std::vector<std::string> names_in(const std::string& field, const TableKeys& keys) {
+  if (keys.labels != Labels::kNames) return {field};
+  std::vector<std::string> names;
+  for (std::string_view rest = field;;) {
+    const size_t end = std::min(rest.find(keys.separator), rest.size());
+    const std::string_view name = trim(rest.substr(0, end));
+    if (!name.empty()) names.emplace_back(name);
+    if (end == rest.size()) return names;
+    rest.remove_prefix(end + keys.separator.size());
+  }
+}
+
+std::string table_path(const Settings& split, const SourceContext& context) {
+  const std::string given = split.text("file");
+  std::error_code ignored;  // such as a name that is too long
+  return fs::exists(given, ignored) ? given : under_root(context.root, given);
+}
+
+void refuse_row(const std::string& what, const std::string& where, const std::string& next) {
+  throw Error(ErrorCode::kUsage, what, where, next);
+}
+
+// Calls body with the fields of each row and its place.
+template <typename Body>
+void for_each_row(const std::string& table, const TableKeys& keys, Body body) {
+  read_table(table, keys.request, [&](const TableRow& row) {
+    const std::string where = table + ":" + std::to_string(row.line);
+    if (!row.wrong.empty()) refuse_row(row.wrong, where, "correct the row");
+    body(row.fields, where);
+  });
+}
+
+// The class of each label.
+class Classes {
+ public:
+  // data.class_names, or the columns of labels, or the labels of the training table, sorted;
+  // numbers stand for themselves.
+  Classes(const Settings& split, const SourceContext& context, const TableKeys& keys)
+      : count_(context.classes) {
+    if (keys.labels == Labels::kOne) ignored_ = context.ignored_label;
+    names_ = context.data->texts("class_names");
+    if (keys.labels == Labels::kColumns) {
+      const auto columns = std::ssize(keys.request.columns) - 1;
+      if (count_ > 0 && columns != count_) refuse_count(columns, "column");
+      if (names_.empty() && keys.request.header)
+        names_.assign(keys.request.columns.begin() + 1, keys.request.columns.end());
+    } else if (names_.empty()) {
+      names_ = found_names(split, context, keys);
+    }
+    if (count_ > 0 && !names_.empty() && std::ssize(names_) != count_) {
+      refuse_count(std::ssize(names_), "label");
+    }
+    for (size_t i = 0; i < names_.size(); ++i) numbers_[names_[i]] = static_cast<int64_t>(i);
+  }
+
+  const std::vector<std::string>& names() const { return names_; }
+
+  int64_t number_of(const std::string& label, const std::string& where) const {
+    if (const auto found = numbers_.find(label); found != numbers_.end()) return found->second;
+    long long number = -1;  // NOLINT(runtime/int): type of parse_int()
+    const bool is_number = parse_int(label, &number);
+    if (is_number && ignored_ && number == *ignored_) return number;
+    if (numbers_.empty() && is_number && number >= 0 && (count_ == 0 || number < count_)) {
+      return number;
+    }
+    refuse_row(label.empty() ? "the label is empty"
+                             : "the label '" + shown_name(label, 100) + "' is not a class",
+               where, "correct the row, or name all classes in data.class_names");
+    return -1;
+  }
+
+ private:
+  static std::vector<std::string> found_names(const Settings& split, const SourceContext& context,
+                                              const TableKeys& keys) {
+    const bool trained = context.train_split && !context.train_split->text("file").empty();
+    const std::string table = table_path(trained ? *context.train_split : split, context);
+    std::set<std::string> found;
+    for_each_row(table, keys, [&](const std::vector<std::string>& fields, const std::string&) {
+      for (const std::string& name : names_in(fields[1], keys)) {
+        if (!name.empty()) found.insert(name);
+      }
+    });
+    long long number = 0;  // NOLINT(runtime/int): type of parse_int()
+    const auto is_number = [&](const std::string& name) { return parse_int(name, &number); };
+    if (std::ranges::all_of(found, is_number)) return {};
+    return {found.begin(), found.end()};
+  }
+
+  void refuse_count(int64_t count, const char* unit) const {
+    std::vector<std::string> shown;
+    for (const std::string& name : names_) shown.push_back(shown_name(name, 40));
+    throw Error(ErrorCode::kUsage,
+                "the table has " + counted(count, unit) +
+                    (shown.empty() ? "" : " (" + join_first(shown, 8) + ")") +
+                    ", and model.num_classes is " + std::to_string(count_),
+                "model.num_classes",
+                "set it to the number of classes, or name all classes in data.class_names");
+  }
+
+  const int64_t count_;
+  std::optional<int64_t> ignored_;  // a label that is no class
+  std::vector<std::string> names_;
+  std::map<std::string, int64_t> numbers_;
+};
+
+// The classes of a row for the task multi_label.
+void add_targets(const std::vector<std::string>& fields, const TableKeys& keys,
+                 const Classes& classes, const std::string& where, std::vector<int64_t>* labels) {
+  if (keys.labels == Labels::kNames) {
+    for (const std::string& name : names_in(fields[1], keys)) {
+      labels->push_back(classes.number_of(name, where));
+    }
+    return;
+  }
+  for (size_t i = 1; i < fields.size(); ++i) {
+    const std::string& field = fields[i];
+    if (field == "1" || field == "1.0") {
+      labels->push_back(static_cast<int64_t>(i) - 1);
+    } else if (field != "0" && field != "0.0") {
+      refuse_row("'" + shown_name(field, 100) + "' in the column " + keys.request.columns[i] +
+                     " is neither 0 nor 1",
+                 where, "correct the row, or name one column in data.label_column");
+    }
+  }
+}
+
+// As for lists: a missing file must not end the job hours later.
+void check_listed_file(const std::string& path, const std::string& where) {
+  std::error_code unknown;
+  const fs::file_status status = fs::status(path, unknown);
+  if (fs::is_regular_file(status)) return;
+  refuse_row("the file '" + shown_path(path) + "' " +
+                 (fs::exists(status) ? "is not a regular file" : "does not exist"),
+             where, "correct the row, or set data.root or data.image_ending");
+}
+
+std::unique_ptr<Source> open_image_table(const Settings& split, const SourceContext& given) {
+  if (split.text("file").empty()) {
+    return no_test_data(given, given.train ? "data.train.file" : "data.test.file");
+  }
+  constexpr size_t kFilesChecked = 100000;
+  const TableKeys keys = keys_of(*given.data);
+  const std::string table = table_path(split, given);
+  const Classes classes(split, given, keys);
+  const std::string folder =
+      given.root.empty() ? fs::path(table).parent_path().string() : given.root;
+  LabelledFiles all{.files = {}, .labels = {}, .begins = {0}};
+  for_each_row(table, keys, [&](const std::vector<std::string>& fields, const std::string& where) {
+    std::string name(trim(fields[0]));
+    if (name.empty()) refuse_row("the row names no file", where, "correct the row");
+    if (!keys.ending.empty() && !is_image_name(name)) name += keys.ending;
+    const std::string path = under_root(folder, name);
+    if (all.files.size() < kFilesChecked) check_listed_file(path, where);
+    const bool one = keys.labels == Labels::kOne;
+    all.files.push_back({path, one ? classes.number_of(fields[1], where) : 0});
+    if (!one) add_targets(fields, keys, classes, where, &all.labels);
+    all.begins.push_back(all.labels.size());
+  });
+  if (all.files.empty()) {
+    throw Error(ErrorCode::kUsage, "the table names no image", table, "write a row for each image");
+  }
+  std::vector<std::string> names;
+  for (const std::string& name : classes.names()) names.push_back(shown_path(name));
+  if (keys.labels == Labels::kOne) {
+    return std::make_unique<ImageFiles>(std::move(all.files), std::move(names));
+  }
+  return std::make_unique<ImagesWithLabels>(std::move(all), given.classes, std::move(names));
+}
+
+}  // namespace
+
+FLEET_SOURCE(image_table) {
+  def.schema = [](bool) {
+    return Schema()
+        .text("file", "",
+              "Table of images (.csv, .tsv or .jsonl); relative paths are looked up as they are, "
+              "then below data.root")
+        .as_path();
+  };
+  def.shared = [] {
+    return Schema()
+        .text("image_column", "file",
+              "Column with the images' paths, relative to data.root, or to the table's folder if "
+              "that is not set")
+        .text("image_ending", "",
+              "Ending of the files, such as \".jpg\", if the table leaves it out")
+        .texts("label_column", {"label"},
+               "Column of the class: a name, or a number from 0. Several columns, each with 0 or "
+               "1, for the task multi_label: the classes are the columns, in this order")
+        .text("label_separator", "",
+              "What separates several class names in data.label_column, for the task multi_label, "
+              "such as \" \" or \"|\"; \"\": the column has one class")
+        .boolean("header", true,
+                 "Whether the first line names the columns; if not, columns are numbers from 1");
+  };
+  def.has_classes = true;
+  def.names_data = [](const Settings& split) { return !split.text("file").empty(); };
+  def.columns = [](const Settings&, const SourceContext& context) {
+    return keys_of(*context.data).labels == Labels::kOne
+               ? Source::labelled_images()
+               : ImagesWithLabels::columns_of(context.classes);
+  };
+  def.open = open_image_table;
+}
+
+}  // namespace fleet::data

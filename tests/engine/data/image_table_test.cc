@@ -1,0 +1,106 @@
+// The source image_table: labels of images in tables.
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "tests/engine/data/helpers.h"
+#include "tests/errors.h"
+
+namespace fleet::data {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::settings_of;
+
+class ImageTable : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"a", "b", "c"}) {
+      testing::write(folder_ / (std::string("photos/") + name + ".jpg"),
+                     testing::jpeg_picture(8, 8));
+    }
+  }
+  // The table is photos/train.csv unless the keys name another.
+  std::unique_ptr<Source> open(const std::string& table, const std::string& keys,
+                               int64_t classes = 0, bool train = true) {
+    testing::write(folder_ / (train ? "photos/train.csv" : "photos/test.csv"), table);
+    const std::string files = R"("train": {"file": ")" + (folder_ / "photos/train.csv") +
+                              R"("}, "test": {"file": ")" + (folder_ / "photos/test.csv") + "\"}";
+    const Settings data = settings_of("image_table", "{" + files + keys + "}");
+    return open_split(data, train, false, {.classes = classes});
+  }
+  static std::vector<int64_t> labels_of(const Source& source) {
+    std::vector<int64_t> labels;
+    for (int64_t i = 0; i < source.size(); ++i) labels.push_back(source.label(i));
+    return labels;
+  }
+  static std::vector<float> targets_of(const Source& source, int64_t index, int64_t classes) {
+    std::vector<float> targets(classes, -1);
+    void* const to[] = {nullptr, targets.data()};
+    source.fill(index, 0, to);
+    return targets;
+  }
+
+  testing::TempFolder folder_;
+};
+
+TEST_F(ImageTable, Names_AreNumberedInTheirOrderOfTraining) {
+  const auto source = open("file,label\na.jpg,rose\n\"b.jpg\",\"daisy, wild\"\nc.jpg,rose\n", "");
+  EXPECT_THAT(source->class_names(), ElementsAre("daisy, wild", "rose"));
+  EXPECT_THAT(labels_of(*source), ElementsAre(1, 0, 1));
+  EXPECT_EQ(source->name(1), folder_ / "photos/b.jpg");
+  // A test table without the first class has the same numbers.
+  const auto test = open("file,label\nc.jpg,rose\n", "", 2, /*train=*/false);
+  EXPECT_THAT(labels_of(*test), ElementsAre(1));
+  EXPECT_THAT(thrown_by([&] { open("file,label\nc.jpg,tulip\n", "", 2, false); }),
+              IsUsageError(folder_ / "photos/test.csv:2"));
+}
+
+TEST_F(ImageTable, GivenNamesAndNumbers_SetTheOrder) {
+  const std::string table = "id,species\na,rose\nb,daisy\n";
+  const std::string keys =
+      R"(, "image_column": "id", "label_column": ["species"], "image_ending": ".jpg")";
+  EXPECT_THAT(labels_of(*open(table, keys + R"(, "class_names": ["rose", "daisy"])")),
+              ElementsAre(0, 1));
+  const auto numbers = open("a.jpg,10\nb.jpg,2\n",
+                            R"(, "header": false, "image_column": "1", "label_column": ["2"])", 11);
+  EXPECT_THAT(numbers->class_names(), IsEmpty());
+  EXPECT_THAT(labels_of(*numbers), ElementsAre(10, 2));
+}
+
+TEST_F(ImageTable, SeveralColumnsOrNames_AreTargets) {
+  const auto columns = open("file,cat,dog\na.jpg,1,0\nb.jpg,0,0\nc.jpg,1.0,1\n",
+                            R"(, "label_column": ["dog", "cat"])", 2);
+  EXPECT_THAT(columns->class_names(), ElementsAre("dog", "cat"));
+  EXPECT_THAT(targets_of(*columns, 0, 2), ElementsAre(0, 1));
+  EXPECT_THAT(targets_of(*columns, 1, 2), ElementsAre(0, 0));
+  EXPECT_THAT(targets_of(*columns, 2, 2), ElementsAre(1, 1));
+  const auto names =
+      open("file,label\na.jpg,sun sea\nb.jpg,\nc.jpg,sun\n", R"(, "label_separator": " ")", 2);
+  EXPECT_THAT(names->class_names(), ElementsAre("sea", "sun"));
+  EXPECT_THAT(targets_of(*names, 0, 2), ElementsAre(1, 1));
+  EXPECT_THAT(targets_of(*names, 1, 2), ElementsAre(0, 0));
+  EXPECT_THAT(targets_of(*names, 2, 2), ElementsAre(0, 1));
+  EXPECT_THAT(names->columns().back().name, "targets");
+}
+
+TEST_F(ImageTable, RowsThatCannotBeUsed_AreRefusedAtTheirLine) {
+  const std::string second = folder_ / "photos/train.csv:3";
+  for (const char* row : {"missing.jpg,rose", "b.jpg,", ",rose"}) {
+    EXPECT_THAT(thrown_by([&] { open(std::string("file,label\na.jpg,rose\n") + row + "\n", ""); }),
+                IsUsageError(second))
+        << row;
+  }
+  EXPECT_THAT(thrown_by([&] {
+                open("file,x,y\na.jpg,1,0\nb.jpg,2,0\n", R"(, "label_column": ["x", "y"])", 2);
+              }),
+              IsUsageError(second));
+  EXPECT_THAT(thrown_by([&] { open("file,label\na.jpg,rose\nb.jpg,tulip\n", "", 3); }),
+              IsUsageError("model.num_classes"));
+  EXPECT_THAT(thrown_by([&] { open("name,label\na.jpg,rose\n", ""); }).failure(),
+              HasSubstr("file"));
+}
+
+}  // namespace
+}  // namespace fleet::data
