@@ -47,7 +47,7 @@ TEST(ServersExplained, Geo_HasTheBytesOfDifferences) {
   EXPECT_LT(sync.pushed_bytes, sync.pulled_bytes);
   EXPECT_EQ(geo.pushed_bytes, geo.pulled_bytes);
   EXPECT_THAT(sync.servers[0].line, testing::EndsWith("MiB with states"));
-  EXPECT_THAT(geo.servers[0].line, testing::EndsWith("with the states that trainers begin with"));
+  EXPECT_THAT(geo.servers[0].line, testing::EndsWith("states that trainers begin with"));
 }
 
 TEST(HeldBlock, Text_HasTheRangeOfAPart) {

@@ -19,14 +19,18 @@ Job admitting_job(const std::string& entry) {
 }
 
 TEST(MissingRows, Text_TellsThoseThatAreNotAdmittedApart) {
-  EXPECT_EQ(text_of({.initial = 2, .not_admitted = 1}, "users", "40 ids"),
-            "table users: 3 of 40 ids have no row: 2 take the initial one, 1 takes zeros (not "
-            "admitted by tables.users.entry)");
-  EXPECT_EQ(text_of({.initial = 1}, "users", "1 id"),
-            "table users: 1 of 1 id has no row: 1 takes the initial one");
-  EXPECT_EQ(text_of({.not_admitted = 2}, "users", "9 ids"),
-            "table users: 2 of 9 ids have no row: 2 take zeros (not admitted by "
-            "tables.users.entry)");
+  using testing::AllOf;
+  using testing::HasSubstr;
+  using testing::Not;
+  EXPECT_THAT(text_of({.initial = 2, .not_admitted = 1}, "users", "40 ids"),
+              AllOf(HasSubstr("table users: 3 of 40 ids have"), HasSubstr("2 take the initial one"),
+                    HasSubstr("1 takes zeros (not admitted by tables.users.entry)")));
+  EXPECT_THAT(text_of({.initial = 1}, "users", "1 id"),
+              AllOf(HasSubstr("1 of 1 id has"), HasSubstr("1 takes the initial one"),
+                    Not(HasSubstr("zeros"))));
+  EXPECT_THAT(text_of({.not_admitted = 2}, "users", "9 ids"),
+              AllOf(HasSubstr("2 of 9 ids have"), HasSubstr("2 take zeros"),
+                    Not(HasSubstr("initial"))));
 }
 
 // A lookup of a trainer, and the line that it logs after the evaluation.

@@ -112,11 +112,11 @@ TEST(RunReport, Bottleneck_IsThatOfTheVerdict) {
                                  train_line(105, 0, "2.5") + summary_line(120, 2));
   run.write("log/verdict.json",
             R"({"verdict":"success","exit_code":0,"started":99,"time":121,)"
-            R"("bottleneck":{"line":"bottleneck: server (server 1), 90 % of the step: <look>"}})");
+            R"("bottleneck":{"line":"server (server 1), 90 %: <look>"}})");
   const std::string page = page_of(run);
   expect_harmless(page);
   EXPECT_THAT(elements_of(page, "p"),
-              Contains("bottleneck: server (server 1), 90 % of the step: &lt;look&gt;"));
+              Contains("server (server 1), 90 %: &lt;look&gt;"));
 }
 
 // Also of a job that ended well.
