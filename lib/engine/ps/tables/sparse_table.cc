@@ -11,7 +11,6 @@ namespace fleet::ps {
 namespace {
 
 constexpr size_t kAhead = 24;  // ids of the next shards whose buckets are being loaded
-constexpr size_t kLeastCached = 64;
 
 // Servers on one host may have the same settings.
 std::string folder_of(const TableSettings& settings, const ShardRange& shards) {
@@ -22,7 +21,7 @@ std::string folder_of(const TableSettings& settings, const ShardRange& shards) {
 TableParts parts_of(const TableSettings& settings, const TableRule& rule,
                     const RowInitializer& initializer, BlockArena& index, BlockArena& rows,
                     ColdStore* cold, int shards) {
-  const size_t cached = static_cast<size_t>(settings.cached_rows) / static_cast<size_t>(shards);
+  const auto cached = static_cast<size_t>(settings.cached_rows(shards) / std::max(1, shards));
   return {.settings = settings,
           .layout = settings.layout(),
           .rule = rule,
@@ -30,7 +29,7 @@ TableParts parts_of(const TableSettings& settings, const TableRule& rule,
           .index_arena = index,
           .row_arena = rows,
           .cold = cold,
-          .cached_rows = std::max(kLeastCached, cached)};
+          .cached_rows = cached};
 }
 
 }  // namespace
@@ -105,7 +104,9 @@ SparseTable::SparseTable(TableSettings settings, ShardRange shards, Clock clock)
       row_arena_(settings_.layout().chunk_bytes(), settings_.huge_pages),
       cold_(settings_.storage == "memory"
                 ? nullptr
-                : cold_stores().get(settings_.storage).open(folder_of(settings_, shards))),
+                : cold_stores()
+                      .get(settings_.storage)
+                      .open(folder_of(settings_, shards), settings_.storage_memory())),
       parts_(parts_of(settings_, *rule_, initializer_, index_arena_, row_arena_, cold_.get(),
                       range_.count())) {
   for (int shard = range_.first; shard < range_.end; ++shard) {
@@ -260,6 +261,7 @@ TableCounts SparseTable::counts() const {
     counts.waiting += locked->shard.waiting();
     counts.bytes += locked->shard.preserved();
   }
+  if (cold_) counts.bytes += cold_->memory();
   return counts;
 }
 
