@@ -24,7 +24,7 @@ class ColdStore {
   virtual void read(
       int shard, std::span<const uint64_t> ids,
       const std::function<void(size_t i, std::span<const std::byte> record)>& found) = 0;
-  // Adds or replaces records of `bytes` each.
+  // Adds or replaces records of `bytes` each, faster if they ascend by id.
   virtual void write(int shard, std::span<const std::byte> records, size_t bytes) = 0;
   virtual void erase(int shard, std::span<const uint64_t> ids) = 0;
   // Ascending by id. at_cut: as it was at begin_cut().

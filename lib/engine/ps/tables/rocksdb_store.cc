@@ -8,6 +8,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/options.h>
+#include <rocksdb/slice_transform.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 #include <rocksdb/write_buffer_manager.h>
@@ -27,7 +28,7 @@
 namespace fleet::ps {
 namespace {
 
-constexpr size_t kKeyBytes = 10;
+constexpr size_t kShardBytes = 2, kKeyBytes = kShardBytes + sizeof(uint64_t);
 constexpr int kBloomBits = 10;
 constexpr size_t kMemtables = 3;  // one that is written, and two that wait for the disk
 // Of the cache: a large entry must not fill its part of it.
@@ -39,7 +40,8 @@ std::string key_of(int shard, uint64_t id) {
   std::string key(kKeyBytes, '\0');
   key[0] = static_cast<char>(shard >> 8);
   key[1] = static_cast<char>(shard);
-  for (size_t i = 0; i < sizeof id; ++i) key[2 + i] = static_cast<char>(id >> (56 - 8 * i));
+  for (size_t i = 0; i < sizeof id; ++i)
+    key[kShardBytes + i] = static_cast<char>(id >> (56 - 8 * i));
   return key;
 }
 
@@ -75,6 +77,9 @@ rocksdb::Options database_options(const std::shared_ptr<rocksdb::Cache>& cache) 
   options.write_buffer_manager = std::make_shared<rocksdb::WriteBufferManager>(buffers, cache);
   options.write_buffer_size = buffers / kMemtables;
   options.max_write_buffer_number = kMemtables;
+  // Records of a shard are written in ascending order.
+  options.memtable_insert_with_hint_prefix_extractor.reset(
+      rocksdb::NewFixedPrefixTransform(kShardBytes));
   // Most ids of a batch that is pulled are not in a memtable.
   options.memtable_whole_key_filtering = true;
   options.memtable_prefix_bloom_size_ratio = 0.02;

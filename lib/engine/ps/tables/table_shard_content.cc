@@ -237,15 +237,20 @@ void TableShard::evict() {
     }
   }
   const auto current = static_cast<uint16_t>(version_ - base_);
-  std::vector<std::byte> records;
+  std::vector<std::pair<uint64_t, uint32_t>> written;  // ids and words
   index_.for_each([&](uint64_t id, uint32_t word) {
     if (!IndexWord::is_row(word)) return;
-    const uint32_t slot = IndexWord::value(word), age = IndexWord::age(word);
+    const uint32_t slot = IndexWord::value(word);
     if (!chosen[slot]) return;
     if (!(flags_[slot] & kChanged)) return;  // the store has it, and had it at the cut
-    if (preserving_ && rows_.stamp(slot) != current) preserve(id, slot, age);
-    append_record(id, slot, age, &records);
+    if (preserving_ && rows_.stamp(slot) != current) preserve(id, slot, IndexWord::age(word));
+    written.emplace_back(id, word);
   });
+  std::sort(written.begin(), written.end());
+  std::vector<std::byte> records;
+  for (const auto& [id, word] : written) {
+    append_record(id, IndexWord::value(word), IndexWord::age(word), &records);
+  }
   parts_.cold->write(number_, records, record_bytes(parts_.layout));
   remove_rows(chosen, /*waiting_age=*/UINT32_MAX);
   cold_rows_ += wanted;
