@@ -34,6 +34,7 @@ BIN = os.path.abspath(os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/r
 PATIENCE = 120  # seconds without a strike and a line of output: a hang
 STEPS = 60
 STRIKES_OF_A_JOB = 6
+WEIGHTS = {"server": 3, "trainer": 3, "guardian": 1, "launcher": 1}  # a launcher is there before and after all others
 INSIDE = "FLEET_CHAOS_INSIDE"  # which of the parallel runs this is: "0"
 
 LENET = {
@@ -218,7 +219,8 @@ def strike(chance, tally):
     by_role = roles()
     if not by_role:
         return False
-    role = chance.choice(sorted(by_role))
+    found = sorted(by_role)
+    role = chance.choices(found, [WEIGHTS[role] for role in found])[0]
     pid = chance.choice(sorted(by_role[role]))
     name = chance.choices(["kill", "stop", "term"], [14, 3, 3])[0]
     try:
@@ -236,14 +238,14 @@ def run_job(kind, folder, strikes, chance, tally, options):
     """Runs a job to its end; returns it and the number of strikes."""
     job = Job(kind, folder)
     struck, last, written = 0, time.monotonic(), 0
-    next_strike = last + chance.uniform(0, 3) * options.pace
+    next_strike = last + chance.uniform(0, 2) * options.pace
     while not job.ended():
         now = time.monotonic()
         if struck < strikes and now >= next_strike:
             struck += strike(chance, tally)
             last = time.monotonic()
             # Often soon after a restart, often while training.
-            next_strike = last + options.pace * chance.choice([chance.uniform(0, 0.5), chance.uniform(0.5, 4)])
+            next_strike = last + options.pace * chance.choice([chance.uniform(0, 0.5), chance.uniform(0.5, 2.5)])
         if job.written() > written:
             written, last = job.written(), now
         if now - last > PATIENCE:
