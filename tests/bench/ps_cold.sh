@@ -2,12 +2,12 @@
 # A sparse table of three times the memory that a control group gives its process, with storage rocksdb, next to the same table in memory without a
 # limit: rows created, and rows pulled and pushed, a second; the memory of the group, and the bytes on the disk.
 #
-#   tests/bench/ps_cold.sh [MEBIBYTES [FOLDER [SECONDS]]]     default 256, /var/tmp, 20 for each kind of ids; about 3 minutes
+#   tests/bench/ps_cold.sh [MEBIBYTES [FOLDER [SECONDS]]]     default 192, /var/tmp, 10 for each kind of ids; 2 to 3 minutes
 #
 # Builds: bench_ps_cold_rows
 set -euo pipefail
-limit=${1:-256}
-seconds=${3:-20}
+limit=${1:-192}
+seconds=${3:-10}
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 program=${FLEET_BIN:-$root/build/release/bin}/bench_ps_cold_rows
 folder=$(mktemp -d "${2:-/var/tmp}/ps_cold.XXXXXX")
@@ -35,7 +35,7 @@ make_group || { echo "SKIP: no control group with a limit of memory can be made 
 
 row=64  # bytes of 16 float32
 rows=$((3 * (limit << 20) / row))
-cache=$((limit * 5 / 8))  # MiB; the rest is for the program, its allocator and the pages of files
+cache=$((limit / 2)) # MiB; the rest is for the program, its allocator and the pages of files
 "$program" memory "$rows" 0 "$folder" "$(((seconds + 3) / 4))" >"$folder/memory"
 # The shell joins the group, and then becomes the program.
 bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "$program" rocksdb "$rows" "$cache" "$folder/db" "$seconds" >"$folder/rocksdb" || {

@@ -22,6 +22,7 @@ std::string gone_key(int rank) { return "apart/gone/" + std::to_string(rank); }
 }  // namespace
 
 void mark_as_gone(Store& store, int rank) { store.add(gone_key(rank), 1); }
+bool is_marked_as_gone(Store& store, int rank) { return store.add(gone_key(rank), 0) > 0; }
 
 StoreExchange::StoreExchange(std::shared_ptr<Store> store, int rank, int size, milliseconds timeout)
     : store_(std::move(store)), rank_(rank), size_(size), timeout_(timeout) {}
@@ -45,7 +46,7 @@ std::string StoreExchange::wait_for(int64_t number, int rank) {
       if (aborted_) throw *aborted_;
     }
     const std::string name = "rank " + std::to_string(rank);
-    if (store_->add(gone_key(rank), 0) > 0) {
+    if (is_marked_as_gone(*store_, rank)) {
       throw Error(ErrorCode::kPeerLost, "has ended, and no process takes its place", name,
                   "see its log");
     }
