@@ -37,7 +37,7 @@ class RocksdbTable : public ::testing::Test {
   void SetUp() override {
     if (cold_stores().find("rocksdb") == nullptr) GTEST_SKIP() << "built without RocksDB";
   }
-  // 50 shards with room for 150 rows each, and about 300 rows each.
+  // 50 shards with room for 150 rows each, and about 230 rows each.
   static constexpr ShardRange kShards = {0, 50};
   std::vector<uint64_t> ids(size_t count, std::mt19937_64& random) {
     std::vector<uint64_t> some;
@@ -70,7 +70,7 @@ TEST_F(RocksdbTable, ASmallCache_GivesTheSameRowsAsMemory) {
     }
     ASSERT_EQ(memory.counts().rows, cold.counts().rows);
   }
-  ASSERT_GT(memory.counts().rows, 50 * 250);
+  ASSERT_GT(memory.counts().rows, 50 * 220);
   ASSERT_GT(removed, 100);
   const std::vector<uint64_t> batch = ids(3000, random);
   EXPECT_EQ(looked_up(memory, batch), looked_up(cold, batch));
@@ -179,8 +179,8 @@ TEST_F(RocksdbTable, ASnapshotOfMemory_IsLoaded) {
 }
 
 TEST_F(RocksdbTable, AFolderInUse_IsRefused) {
-  SparseTable one(cold_settings(folder_ / "db"));
-  EXPECT_THAT(thrown_by([&] { SparseTable two(cold_settings(folder_ / "db")); }),
+  SparseTable one(cold_settings(folder_ / "db"), kShards);
+  EXPECT_THAT(thrown_by([&] { SparseTable two(cold_settings(folder_ / "db"), kShards); }),
               IsError(ErrorCode::kIo));
 }
 
