@@ -141,7 +141,7 @@ TEST_F(LostTrainer, OfServersThatWereAskedToStop_JobRestartsAsAsked) {
   }
   kill(job.worker("1"), SIGKILL);
   EXPECT_EQ(fleetrun->wait(), 0) << fleetrun->output();
-  EXPECT_THAT(log("workerlog.1"), HasSubstr("was asked to stop"));
+  EXPECT_THAT(fleetrun->output(), HasSubstr("was asked to stop"));
   expect_all_steps(150);
 }
 
