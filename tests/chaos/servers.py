@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Kills processes of jobs with parameter servers at random moments, and sees what becomes of the jobs.
 
-    tests/chaos/servers.py [--kills N] [--seed S] [--jobs sync,tables,nodes,async,geo] [--pace F] [--keep]
+    tests/chaos/servers.py [--kills N] [--seed S] [--jobs sync,tables,nodes,async,geo] [--pace F] [--parallel P] [--keep]
 
 Each job has 2 servers and 2 trainers, on one node or two, and saves checkpoints. A strike is SIGKILL, SIGTERM, or SIGSTOP and a little later
 SIGCONT, of a random server, trainer, guardian or launcher. fleetrun restarts a job that has lost a process (--max_restart); a launcher that
 has ended is started again with the same command line. Every job must come to its end. Then nothing may be left of it: no process, no port,
 nothing in /dev/shm or the folder of temporary files, no unfinished checkpoint. In sync the last checkpoint must equal that of a job without
 strikes, byte for byte (in files of rows, all but the numbers of snapshots).
+
+With --parallel P, P jobs run at once, each in namespaces of its own. The strikes of a job follow from the seed and the number of the job, whatever P is.
 
 Runs in namespaces of its own, so that it sees only its own things. Exits with 77 where these are not possible, with 1 after a failure.
 """
@@ -32,7 +34,8 @@ BIN = os.path.abspath(os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/r
 PATIENCE = 120  # seconds without a strike and a line of output: a hang
 STEPS = 60
 STRIKES_OF_A_JOB = 6
-INSIDE = "FLEET_CHAOS_INSIDE"
+WEIGHTS = {"server": 3, "trainer": 3, "guardian": 1, "launcher": 1}  # a launcher is there before and after all others
+INSIDE = "FLEET_CHAOS_INSIDE"  # which of the parallel runs this is: "0"
 
 LENET = {
     "model": {"name": "lenet", "num_classes": 10},
@@ -165,8 +168,8 @@ class Job:
 def without_versions(name, data):
     """A file of rows without the numbers of snapshots: a job that a signal has stopped has saved once more. A header of 64 bytes; rows, each
     with 16 bytes before its floats; 32 bytes for each shard, with the place and number of its rows; a checksum (ps/tables/row_file.cc)."""
-    if name.endswith("manifest.json"):
-        return re.sub(rb'"version": \d+', b"", data)
+    if name.endswith("manifest.json"):  # its checksums are of files with these numbers
+        return re.sub(rb'"(version|crc32c)": \d+', b"", data)
     if not name.endswith(".rows"):
         return data
     first, end, floats = struct.unpack_from("<III", data, 8)
@@ -216,7 +219,8 @@ def strike(chance, tally):
     by_role = roles()
     if not by_role:
         return False
-    role = chance.choice(sorted(by_role))
+    found = sorted(by_role)
+    role = chance.choices(found, [WEIGHTS[role] for role in found])[0]
     pid = chance.choice(sorted(by_role[role]))
     name = chance.choices(["kill", "stop", "term"], [14, 3, 3])[0]
     try:
@@ -234,14 +238,14 @@ def run_job(kind, folder, strikes, chance, tally, options):
     """Runs a job to its end; returns it and the number of strikes."""
     job = Job(kind, folder)
     struck, last, written = 0, time.monotonic(), 0
-    next_strike = last + chance.uniform(0, 3) * options.pace
+    next_strike = last + chance.uniform(0, 2) * options.pace
     while not job.ended():
         now = time.monotonic()
         if struck < strikes and now >= next_strike:
             struck += strike(chance, tally)
             last = time.monotonic()
             # Often soon after a restart, often while training.
-            next_strike = last + options.pace * chance.choice([chance.uniform(0, 0.5), chance.uniform(0.5, 4)])
+            next_strike = last + options.pace * chance.choice([chance.uniform(0, 0.5), chance.uniform(0.5, 2.5)])
         if job.written() > written:
             written, last = job.written(), now
         if now - last > PATIENCE:
@@ -259,10 +263,11 @@ def same(content, expected):
 
 def chaos(options):
     base = tempfile.mkdtemp(prefix="fleet-chaos-servers-")
+    number = int(os.environ[INSIDE])
     kinds = options.jobs.split(",")
     expected, failed = {}, 0
     tallies = {kind: collections.Counter() for kind in kinds}
-    begun, strikes, number = time.monotonic(), 0, 0
+    strikes, jobs = 0, 0
     for kind in kinds:
         if JOBS[kind][1]:
             continue  # without strikes, other runs differ too
@@ -298,16 +303,53 @@ def chaos(options):
                 time.sleep(0.01)
         tally["jobs"] += 1
         strikes = sum(count for one in tallies.values() for name, count in one.items() if name not in ("jobs", "starts"))
-        number += 1
-        print(f"{strikes} strikes on {number} jobs", file=sys.stderr, flush=True)
-    for kind, tally in tallies.items():
-        counts = ", ".join(f"{count} {name}" for name, count in sorted(tally.items()) if name not in ("jobs", "starts"))
-        print(f"{kind:7} {tally['jobs']:4} jobs, {tally['starts']:4} starts by hand: {counts}")
-    seconds = time.monotonic() - begun
-    print(f"{strikes} strikes on {number} jobs in {seconds:.0f} s: {number - failed} ended right, {failed} wrong")
+        number += options.parallel
+        jobs += 1
+        print(f"{strikes} strikes on {jobs} jobs", file=sys.stderr, flush=True)
     if not failed and not options.keep:
         shutil.rmtree(base)
+    with open(options.result, "w", encoding="utf-8") as file:
+        json.dump({"failed": failed, "tallies": tallies}, file)
+    return 0
+
+
+def summary(results, seconds):
+    """Prints the sum of parallel runs; returns the exit code."""
+    tallies = collections.defaultdict(collections.Counter)
+    for result in results:
+        for kind, tally in result["tallies"].items():
+            tallies[kind].update(tally)
+    strikes = 0
+    for kind, tally in tallies.items():
+        counts = {name: count for name, count in sorted(tally.items()) if name not in ("jobs", "starts")}
+        strikes += sum(counts.values())
+        print(f"{kind:7} {tally['jobs']:4} jobs, {tally['starts']:4} starts by hand: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+    jobs, failed = sum(tally["jobs"] for tally in tallies.values()), sum(result["failed"] for result in results)
+    print(f"{strikes} strikes on {jobs} jobs in {seconds:.0f} s: {jobs - failed} ended right, {failed} wrong")
     return 1 if failed else 0
+
+
+def run_parallel(options):
+    space = ["unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--mount-proc", "--kill-child"]
+    if subprocess.run(space + ["ip", "link", "set", "lo", "up"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
+        print("SKIP: this machine allows no namespaces (unshare, ip)")
+        return 77
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="fleet-chaos-results-") as folder:
+        runs, paths = [], [f"{folder}/{i}.json" for i in range(options.parallel)]
+        for i, path in enumerate(paths):
+            kills = options.kills // options.parallel + (i < options.kills % options.parallel)
+            command = [sys.executable, *sys.argv, "--kills", str(kills), "--result", path]
+            runs.append(subprocess.Popen(space + command, env=dict(os.environ, **{INSIDE: str(i)})))
+        codes = [run.wait() for run in runs]
+        if any(codes):
+            print(f"FAILED: the runs ended with {codes}")
+            return 1
+        results = []
+        for path in paths:
+            with open(path, encoding="utf-8") as file:
+                results.append(json.load(file))
+        return summary(results, time.monotonic() - begun)
 
 
 def main():
@@ -316,14 +358,12 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", default=",".join(JOBS))
     parser.add_argument("--pace", type=float, default=1, help="a factor for the times between strikes, for a busy machine")
+    parser.add_argument("--parallel", type=int, default=1, help="jobs that run at once")
+    parser.add_argument("--result", help=argparse.SUPPRESS)
     parser.add_argument("--keep", action="store_true", help="keep the folders of the jobs")
     options = parser.parse_args()
     if not os.environ.get(INSIDE):
-        space = ["unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--mount-proc", "--kill-child"]
-        if subprocess.run(space + ["ip", "link", "set", "lo", "up"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
-            print("SKIP: this machine allows no namespaces (unshare, ip)")
-            return 77
-        return subprocess.run(space + [sys.executable, *sys.argv], env=dict(os.environ, **{INSIDE: "1"}), check=False).returncode
+        return run_parallel(options)
     for command in (["ip", "link", "set", "lo", "up"], ["mount", "-t", "tmpfs", "tmpfs", "/dev/shm"]):
         subprocess.run(command, check=True)
     return chaos(options)

@@ -135,6 +135,22 @@ TEST_F(LostTrainer, Sync_JobRestartsAsAsked) {
   expect_all_steps(60);
 }
 
+// Trainers still need servers that got a signal; but these do not wait for a lost trainer.
+TEST_F(LostTrainer, OfServersThatWereAskedToStop_JobRestartsAsAsked) {
+  auto options = kTwoServers;
+  options.push_back("--max_restart=3");
+  const auto fleetrun = start(kInAsync, 150, {}, options);
+  wait_for_training();
+  for (const pid_t process : job.folder().processes("fleet-worker")) {
+    const std::string environment = read_file("/proc/" + std::to_string(process) + "/environ");
+    if (environment.find("TRAINING_ROLE=PSERVER") != std::string::npos) kill(process, SIGTERM);
+  }
+  kill(job.worker("1"), SIGKILL);
+  EXPECT_EQ(fleetrun->wait(), 0) << fleetrun->output();
+  EXPECT_THAT(fleetrun->output(), HasSubstr("was asked to stop"));
+  expect_all_steps(150);
+}
+
 // While it is stopped, trainer 0 comes as far ahead as it may.
 TEST_F(LostTrainer, StoppedAndContinued_IsNotReplaced) {
   const auto fleetrun = start(kInAsync, 200);

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "comm/store_exchange.h"
+#include "observe/rank_progress.h"
 #include "ps/client.h"
 #include "ps/job_tables.h"
 #include "ps/server.h"
@@ -59,6 +60,16 @@ bool any_connected(const World& world) {
   }
 }
 
+// Servers that got a signal, without the rest of the job, do not wait for a lost trainer, but
+// fleetrun replaces it. Such a process would wait for servers that have ended.
+void check_place(const World& world) {
+  if (world.replacement == 0 || !is_marked_as_gone(*world.store, world.rank)) return;
+  ProgressWriter::from_env().set_replaceable(false);
+  throw Error(ErrorCode::kPeerLost,
+              "was asked to stop, and has ended its work for trainer " + std::to_string(world.rank),
+              "a parameter server", "see which process has sent the signal");
+}
+
 }  // namespace
 
 void serve(const Job& job, const World& world, const std::atomic<int>* stop) {
@@ -94,6 +105,7 @@ Servers servers_of(const Job& job, const World& world, Device& device) {
     // A server answers within its own timeout, and names whom it misses.
     constexpr std::chrono::seconds kAnswer(60);
     const std::chrono::milliseconds timeout = timeout_of(job);
+    check_place(world);
     if (world.rank == 0) world.store->set(kColumnsKey, columns_text(columns));
     world.store->add(kConnectedKey, 1);
     std::unique_ptr<ParameterExchange> exchange =

@@ -20,9 +20,13 @@ constexpr milliseconds kFirstLook{100}, kLook{500};  // at other reasons to end 
 
 std::string gone_key(int rank) { return "apart/gone/" + std::to_string(rank); }
 
+}  // namespace
+
+void mark_as_gone(Store& store, int rank) { store.set(gone_key(rank), "1"); }
+
 // Unlike add(), get() and set() survive a suspension of this process, after which the Store may
 // have closed its connection.
-bool is_gone(Store& store, int rank) {
+bool is_marked_as_gone(Store& store, int rank) {
   try {
     store.get(gone_key(rank), milliseconds(1));
     return true;
@@ -31,10 +35,6 @@ bool is_gone(Store& store, int rank) {
     return false;
   }
 }
-
-}  // namespace
-
-void mark_as_gone(Store& store, int rank) { store.set(gone_key(rank), "1"); }
 
 StoreExchange::StoreExchange(std::shared_ptr<Store> store, int rank, int size, milliseconds timeout)
     : store_(std::move(store)), rank_(rank), size_(size), timeout_(timeout) {}
@@ -67,7 +67,7 @@ void StoreExchange::wait_on(int rank) {
     if (aborted_) throw *aborted_;
     if (on_wait_) on_wait_();
   }
-  if (!is_gone(*store_, rank)) return;
+  if (!is_marked_as_gone(*store_, rank)) return;
   throw Error(ErrorCode::kPeerLost, "has ended, and no process takes its place",
               "rank " + std::to_string(rank), "see its log");
 }

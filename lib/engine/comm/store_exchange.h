@@ -74,6 +74,7 @@ class WhileWaiting {
 // Exchanges that wait for this rank end: it is lost, and nothing will take its place. May be called
 // again, after an error of the Store.
 void mark_as_gone(Store& store, int rank);
+bool is_marked_as_gone(Store& store, int rank);
 
 // A communicator of host memory for a few small values. Its parts are all of its ranks.
 std::unique_ptr<Communicator> make_store_communicator(std::shared_ptr<StoreExchange> exchange);

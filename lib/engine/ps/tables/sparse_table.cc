@@ -11,7 +11,7 @@ namespace fleet::ps {
 namespace {
 
 constexpr size_t kAhead = 24;  // ids of the next shards whose buckets are being loaded
-constexpr size_t kLeastCached = 64;
+constexpr int kReaders = 4;    // reads of the disk that overlap, besides those of the callers
 
 // Servers on one host may have the same settings.
 std::string folder_of(const TableSettings& settings, const ShardRange& shards) {
@@ -22,7 +22,7 @@ std::string folder_of(const TableSettings& settings, const ShardRange& shards) {
 TableParts parts_of(const TableSettings& settings, const TableRule& rule,
                     const RowInitializer& initializer, BlockArena& index, BlockArena& rows,
                     ColdStore* cold, int shards) {
-  const size_t cached = static_cast<size_t>(settings.cached_rows) / static_cast<size_t>(shards);
+  const auto cached = static_cast<size_t>(settings.cached_rows(shards) / std::max(1, shards));
   return {.settings = settings,
           .layout = settings.layout(),
           .rule = rule,
@@ -30,7 +30,7 @@ TableParts parts_of(const TableSettings& settings, const TableRule& rule,
           .index_arena = index,
           .row_arena = rows,
           .cold = cold,
-          .cached_rows = std::max(kLeastCached, cached)};
+          .cached_rows = cached};
 }
 
 }  // namespace
@@ -105,12 +105,15 @@ SparseTable::SparseTable(TableSettings settings, ShardRange shards, Clock clock)
       row_arena_(settings_.layout().chunk_bytes(), settings_.huge_pages),
       cold_(settings_.storage == "memory"
                 ? nullptr
-                : cold_stores().get(settings_.storage).open(folder_of(settings_, shards))),
+                : cold_stores()
+                      .get(settings_.storage)
+                      .open(folder_of(settings_, shards), settings_.storage_memory())),
       parts_(parts_of(settings_, *rule_, initializer_, index_arena_, row_arena_, cold_.get(),
                       range_.count())) {
   for (int shard = range_.first; shard < range_.end; ++shard) {
     shards_.push_back(std::make_unique<LockedShard>(parts_, shard));
   }
+  if (cold_) workers_ = std::make_unique<ShardWorkers>(kReaders);
 }
 
 SparseTable::~SparseTable() = default;
@@ -148,11 +151,14 @@ void SparseTable::sort_by_shard(std::span<const uint64_t> ids, Batch* batch) con
   }
 }
 
-// visit(TableShard&, positions), with the shard's lock.
+// visit(TableShard&, positions, scratch), with the shard's lock.
 template <typename Visit>
-void SparseTable::for_shards(const Batch& batch, Visit visit) const {
+int64_t SparseTable::for_shards(const Batch& batch, BatchScratch& scratch,
+                                const Visit& visit) const {
+  if (workers_) return for_cold_shards(batch, visit);
   const std::span<const uint32_t> order = batch.order;
   size_t begin = 0, loaded = 0;
+  int64_t sum = 0;
   for (size_t s = 0; begin < order.size(); ++s) {
     const size_t end = batch.ends[s];
     if (end == begin) continue;
@@ -164,9 +170,24 @@ void SparseTable::for_shards(const Batch& batch, Visit visit) const {
     }
     LockedShard& locked = *shards_[s];
     const MutexLock lock(locked.mutex);
-    visit(locked.shard, order.subspan(begin, end - begin));
+    sum += visit(locked.shard, order.subspan(begin, end - begin), scratch);
     begin = end;
   }
+  return sum;
+}
+
+template <typename Visit>
+int64_t SparseTable::for_cold_shards(const Batch& batch, const Visit& visit) const {
+  std::atomic<int64_t> sum{0};
+  workers_->run(shards_.size(), [&](size_t s) {
+    const size_t begin = s == 0 ? 0 : batch.ends[s - 1], end = batch.ends[s];
+    if (end == begin) return;
+    LockedShard& locked = *shards_[s];
+    const MutexLock lock(locked.mutex);
+    sum += visit(locked.shard, std::span(batch.order).subspan(begin, end - begin),
+                 Batch::of_thread().scratch);
+  });
+  return sum;
 }
 
 void SparseTable::pull(std::span<const uint64_t> ids, std::span<float> rows,
@@ -182,8 +203,9 @@ void SparseTable::pull(std::span<const uint64_t> ids, std::span<float> rows,
                        .rows = rows.data(),
                        .now = now()};
   const Inside inside(gate_);
-  for_shards(batch, [&](TableShard& shard, std::span<const uint32_t> at) {
-    shard.pull(pull, at, batch.scratch);
+  for_shards(batch, batch.scratch, [&](TableShard& shard, auto at, BatchScratch& scratch) {
+    shard.pull(pull, at, scratch);
+    return 0;
   });
 }
 
@@ -196,10 +218,14 @@ MissingRows SparseTable::lookup(std::span<const uint64_t> ids, std::span<float> 
                        .occurrences = nullptr,
                        .rows = rows.data(),
                        .now = 0};
-  MissingRows missing;
-  for_shards(batch, [&](TableShard& shard, std::span<const uint32_t> at) {
-    missing += shard.lookup(pull, at);
+  std::atomic<int64_t> initial{0}, not_admitted{0};
+  for_shards(batch, batch.scratch, [&](TableShard& shard, auto at, BatchScratch&) {
+    const MissingRows missing = shard.lookup(pull, at);
+    initial += missing.initial;
+    not_admitted += missing.not_admitted;
+    return 0;
   });
+  const MissingRows missing{.initial = initial, .not_admitted = not_admitted};
   missing_lookups_ += missing.all();
   return missing;
 }
@@ -222,12 +248,11 @@ void SparseTable::push(std::span<const uint64_t> ids, std::span<const float> gra
                        .means = options.means,
                        .differences = options.differences,
                        .now = now()};
-  int64_t ignored = 0;
   const Inside inside(gate_);
-  for_shards(batch, [&](TableShard& shard, std::span<const uint32_t> at) {
-    ignored += shard.push(push, at, batch.scratch);
-  });
-  ignored_pushes_ += ignored;
+  ignored_pushes_ +=
+      for_shards(batch, batch.scratch, [&](TableShard& shard, auto at, BatchScratch& scratch) {
+        return shard.push(push, at, scratch);
+      });
 }
 
 ShrinkResult SparseTable::shrink(std::optional<int64_t> max_age) {
@@ -261,6 +286,7 @@ TableCounts SparseTable::counts() const {
     counts.waiting += locked->shard.waiting();
     counts.bytes += locked->shard.preserved();
   }
+  if (cold_) counts.bytes += cold_->memory();
   return counts;
 }
 

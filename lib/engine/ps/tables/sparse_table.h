@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "ps/tables/shard_workers.h"
 #include "ps/tables/table_shard.h"
 #include "ps/tables/virtual_shards.h"
 
@@ -109,8 +110,11 @@ class SparseTable {
 
   LockedShard& locked(int shard) const;
   void sort_by_shard(std::span<const uint64_t> ids, Batch* batch) const;
+  // The sum of visit(shard, positions, scratch).
   template <typename Visit>
-  void for_shards(const Batch& batch, Visit visit) const;
+  int64_t for_shards(const Batch& batch, BatchScratch& scratch, const Visit& visit) const;
+  template <typename Visit>
+  int64_t for_cold_shards(const Batch& batch, const Visit& visit) const;
   uint32_t now() const { return static_cast<uint32_t>(clock_()); }
   void check_sizes(size_t ids, size_t values) const;
 
@@ -123,6 +127,7 @@ class SparseTable {
   std::unique_ptr<ColdStore> cold_;
   const TableParts parts_;
   std::vector<std::unique_ptr<LockedShard>> shards_;
+  std::unique_ptr<ShardWorkers> workers_;  // null: all rows are in memory
   mutable Gate gate_;
   std::atomic<bool> cutting_{false};
   std::atomic<int64_t> version_{1}, shrinks_{0};

@@ -66,8 +66,8 @@ Schema storage_schema() {
       .text("kind", kMemory, "place of the rows: memory, or rocksdb with a cache in memory")
       .text("path", "", "rocksdb: folder for its files; it is emptied at the start")
       .as_path()
-      .integer("cached_rows", 1'000'000, 1000, 4e9,
-               "rocksdb: rows of this server that stay in memory")
+      .integer("cache_memory", 512, 1, 1e9,
+               "rocksdb: MiB of a server for the table: cached rows, buffers, indexes and blocks")
       .boolean("huge_pages", false, "ask the kernel for pages of 2 MiB");
 }
 
@@ -137,7 +137,7 @@ void read_storage(const Settings& settings, TableSettings* table) {
   table->storage = settings.text("kind");
   table->huge_pages = settings.boolean("huge_pages");
   if (table->storage == kMemory) {
-    for (const char* key : {"path", "cached_rows"}) {
+    for (const char* key : {"path", "cache_memory"}) {
       if (settings.given(key)) {
         refuse(table->name, std::string("storage.") + key, "all rows are in memory",
                "set storage.kind to 'rocksdb', or remove the key");
@@ -147,7 +147,7 @@ void read_storage(const Settings& settings, TableSettings* table) {
   }
   check_cold_store(table->storage, std::string(kTables) + "." + table->name + ".storage.kind");
   table->path = settings.text("path");
-  table->cached_rows = settings.integer("cached_rows");
+  table->cache_memory = settings.integer("cache_memory") << 20;
   if (table->path.empty()) {
     refuse(table->name, "storage.path", "the storage needs a folder", "give one on a local disk");
   }
@@ -166,6 +166,26 @@ void read_storage(const Settings& settings, TableSettings* table) {
 RowLayout TableSettings::layout() const {
   return {
       .dim = dim, .states = make_table_rule(rule)->states(dim), .scores = scores, .times = ttl > 0};
+}
+
+int64_t TableSettings::cached_rows(int shards) const {
+  if (cache_memory == 0) return 0;
+  const RowLayout row = layout();
+  // Rows with their stamp, flag and place in the index; a shard evicts when it has an eighth more
+  // (TableShard::evict), and holds a sixteenth for a snapshot. Its last blocks are partly empty.
+  constexpr int64_t kIndexed = 19, kShard = 512;
+  const auto values = static_cast<int64_t>(row.floats() * sizeof(float));
+  const int64_t bytes = (values + kIndexed) * 19 / 16 + 1;
+  const int64_t fixed = static_cast<int64_t>(row.chunk_bytes() + RowIndex::kBlockBytes) + kShard;
+  const int64_t rows = ((cache_memory - storage_memory()) / shards - fixed) / bytes;
+  if (rows < 1) {
+    const int64_t least = 2 * (fixed + bytes) * shards;
+    refuse(name, "storage.cache_memory",
+           std::to_string(shards) + " virtual shards with rows of " + std::to_string(values) +
+               " bytes need more",
+           "use at least " + std::to_string((least >> 20) + 1) + ", or more servers");
+  }
+  return rows * shards;
 }
 
 // A rate that equals the base must give the rule's own, whatever the rounding.

@@ -35,10 +35,15 @@ struct TableSettings {
   int64_t shrink_every = 0;        // training steps between two shrinks; 0: none
   std::string storage = "memory";  // or a registered one (ps/tables/cold_store.h)
   std::string path;                // storage's folder
-  int64_t cached_rows = 0;         // rows that stay in memory; 0: all
+  int64_t cache_memory = 0;        // bytes of a server for rows and the storage; 0: no limit
   bool huge_pages = false;
 
   RowLayout layout() const;
+  // Of cache_memory: the storage's part. The cached rows have the rest.
+  int64_t storage_memory() const { return cache_memory / 2; }
+  // Rows that stay in memory on a server with so many shards: at least 1 of each; 0: all. kUsage
+  // if cache_memory is less than that needs.
+  int64_t cached_rows(int shards) const;
   // The rate of the rule in an update in which dense parameters have this one.
   double rate_at(float dense_rate) const;
 };

@@ -53,11 +53,13 @@ uint32_t TableShard::create(uint64_t id, uint64_t mixed, uint32_t* waiting_word,
 }
 
 void TableShard::change(uint64_t id, uint32_t slot, uint32_t age) {
+  // An unchanged row is in the store, also as it was at the cut.
+  const bool stored = parts_.cold && !(flags_[slot] & kChanged);
   if (parts_.cold) flags_[slot] |= kChanged;
   const auto current = static_cast<uint16_t>(version_ - base_);
   uint16_t& stamp = rows_.stamp(slot);
   if (stamp == current) return;
-  if (preserving_) append_record(id, slot, age, &preserved_);
+  if (preserving_ && !stored) preserve(id, slot, age);
   stamp = current;
 }
 

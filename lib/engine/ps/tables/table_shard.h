@@ -14,6 +14,7 @@
 #include "ps/tables/row_record.h"
 #include "ps/tables/table_rule.h"
 #include "ps/tables/table_settings.h"
+#include "ps/tables/virtual_shards.h"
 
 namespace fleet::ps {
 
@@ -96,7 +97,7 @@ class TableShard {
 
   int64_t rows() const { return static_cast<int64_t>(rows_.count()) + cold_rows_; }
   int64_t waiting() const { return static_cast<int64_t>(index_.size()) - rows_.count(); }
-  int64_t preserved() const { return static_cast<int64_t>(preserved_.size()); }  // bytes
+  int64_t preserved() const { return static_cast<int64_t>(preserved_.capacity()); }  // bytes
 
  private:
   static constexpr uint32_t kNoRow = 0xFFFFFFFF;
@@ -110,7 +111,14 @@ class TableShard {
   void touch(uint64_t id, uint32_t* word);
   // Call it before a row changes: preserves it for a cut, and stamps it.
   void change(uint64_t id, uint32_t slot, uint32_t age);
+  void preserve(uint64_t id, uint32_t slot, uint32_t age);
   void preserve_waiting(uint64_t id, uint32_t word);
+  // Preserved records that are too many for the memory are in the cold store, as a shard of their
+  // own.
+  int preserved_shard() const { return kVirtualShards + number_; }
+  void store_preserved();
+  void read_preserved();
+  void erase_preserved();
   size_t chain_duplicates(std::span<const uint32_t> at, BatchScratch& scratch) const;
   void update(const PushBatch& batch, std::span<const uint32_t> at, size_t unique,
               BatchScratch& scratch);
@@ -145,6 +153,7 @@ class TableShard {
   int64_t removed_version_ = 0;  // the version at which rows were removed last
   bool preserving_ = false;
   std::vector<std::byte> preserved_;                          // records that changed after the cut
+  bool stored_preserved_ = false;                             // some are in the cold store
   std::unordered_map<uint64_t, uint32_t> preserved_waiting_;  // words; kEmpty: not there at the cut
   int64_t cold_rows_ = 0;                                     // those that are not in memory
   std::vector<uint8_t> flags_;                                // by slot; empty without a cold store

@@ -54,7 +54,38 @@ void TableShard::rebase_stamps() {
   base_ = base;
 }
 
+void TableShard::preserve(uint64_t id, uint32_t slot, uint32_t age) {
+  append_record(id, slot, age, &preserved_);
+  const size_t most = parts_.cached_rows / 16 * record_bytes(parts_.layout);
+  if (parts_.cold && preserved_.size() > most) store_preserved();
+}
+
+void TableShard::store_preserved() {
+  parts_.cold->write(preserved_shard(), preserved_, record_bytes(parts_.layout));
+  stored_preserved_ = true;
+  preserved_.clear();
+}
+
+void TableShard::read_preserved() {
+  if (!stored_preserved_) return;
+  parts_.cold->for_each(preserved_shard(), /*at_cut=*/false,
+                        [&](std::span<const std::byte> record) {
+                          preserved_.insert(preserved_.end(), record.begin(), record.end());
+                        });
+}
+
+void TableShard::erase_preserved() {
+  if (!stored_preserved_) return;
+  std::vector<uint64_t> ids;
+  parts_.cold->for_each(
+      preserved_shard(), /*at_cut=*/false,
+      [&](std::span<const std::byte> record) { ids.push_back(record_head(record.data()).id); });
+  parts_.cold->erase(preserved_shard(), ids);
+  stored_preserved_ = false;
+}
+
 void TableShard::begin_cut() {
+  erase_preserved();  // of a cut that was dropped
   rebase_stamps();
   ++version_;
   preserving_ = true;
@@ -68,6 +99,7 @@ void TableShard::drop_cut() {
 
 ShardContent TableShard::take_cut(int64_t since) {
   FLEET_CHECK(preserving_, "a shard is read without a cut, or twice");
+  read_preserved();
   const bool full = since <= 0 || removed_version_ > since;
   const size_t bytes = record_bytes(parts_.layout);
   struct Item {
@@ -123,6 +155,7 @@ ShardContent TableShard::take_cut(int64_t since) {
       content.records.insert(content.records.end(), item.record, item.record + bytes);
     }
   }
+  erase_preserved();
   drop_cut();
   return content;
 }
@@ -204,15 +237,20 @@ void TableShard::evict() {
     }
   }
   const auto current = static_cast<uint16_t>(version_ - base_);
-  std::vector<std::byte> records;
+  std::vector<std::pair<uint64_t, uint32_t>> written;  // ids and words
   index_.for_each([&](uint64_t id, uint32_t word) {
     if (!IndexWord::is_row(word)) return;
-    const uint32_t slot = IndexWord::value(word), age = IndexWord::age(word);
+    const uint32_t slot = IndexWord::value(word);
     if (!chosen[slot]) return;
     if (!(flags_[slot] & kChanged)) return;  // the store has it, and had it at the cut
-    if (preserving_ && rows_.stamp(slot) != current) append_record(id, slot, age, &preserved_);
-    append_record(id, slot, age, &records);
+    if (preserving_ && rows_.stamp(slot) != current) preserve(id, slot, IndexWord::age(word));
+    written.emplace_back(id, word);
   });
+  std::sort(written.begin(), written.end());
+  std::vector<std::byte> records;
+  for (const auto& [id, word] : written) {
+    append_record(id, IndexWord::value(word), IndexWord::age(word), &records);
+  }
   parts_.cold->write(number_, records, record_bytes(parts_.layout));
   remove_rows(chosen, /*waiting_age=*/UINT32_MAX);
   cold_rows_ += wanted;

@@ -14,9 +14,9 @@ constexpr char kSame[] =
     "'dim': 3, 'rule': {'name': 'adam'}, 'entry': {'kind': 'count', 'count': 2}, "
     "'shrink': {'age': 3, 'by_score': true, 'min_score': 0.05, 'decay': 0.5}";
 
-TableSettings cold_settings(const std::string& path) {
-  return some_settings(
-      kSame + (", 'storage': {'kind': 'rocksdb', 'cached_rows': 1000, 'path': '" + path + "'}"));
+TableSettings cold_settings(const std::string& path, int mebibytes = 2) {
+  return some_settings(kSame + (", 'storage': {'kind': 'rocksdb', 'cache_memory': " +
+                                std::to_string(mebibytes) + ", 'path': '" + path + "'}"));
 }
 
 std::vector<std::byte> saved(SparseTable& table) {
@@ -37,7 +37,7 @@ class RocksdbTable : public ::testing::Test {
   void SetUp() override {
     if (cold_stores().find("rocksdb") == nullptr) GTEST_SKIP() << "built without RocksDB";
   }
-  // 50 shards with room for 64 rows each, and about 300 rows each.
+  // 50 shards with room for 150 rows each, and about 230 rows each.
   static constexpr ShardRange kShards = {0, 50};
   std::vector<uint64_t> ids(size_t count, std::mt19937_64& random) {
     std::vector<uint64_t> some;
@@ -70,7 +70,7 @@ TEST_F(RocksdbTable, ASmallCache_GivesTheSameRowsAsMemory) {
     }
     ASSERT_EQ(memory.counts().rows, cold.counts().rows);
   }
-  ASSERT_GT(memory.counts().rows, 50 * 64 * 2);
+  ASSERT_GT(memory.counts().rows, 50 * 220);
   ASSERT_GT(removed, 100);
   const std::vector<uint64_t> batch = ids(3000, random);
   EXPECT_EQ(looked_up(memory, batch), looked_up(cold, batch));
@@ -104,6 +104,65 @@ TEST_F(RocksdbTable, ACut_DoesNotHaveLaterChanges) {
   EXPECT_FALSE(saved(cold) == before);
 }
 
+TEST_F(RocksdbTable, ACutThatWasDropped_LeavesNothingToTheNext) {
+  SparseTable memory(some_settings(kSame), kShards);
+  SparseTable cold(cold_settings(folder_ / "db"), kShards);
+  std::mt19937_64 random(4);
+  const auto train = [&] {
+    for (int step = 0; step < 5; ++step) {
+      const std::vector<uint64_t> batch = ids(3000, random);
+      const std::vector<float> gradients = random_floats(batch.size() * 3, random);
+      for (SparseTable* table : {&memory, &cold}) {
+        pulled(*table, batch);
+        table->push(batch, gradients);
+      }
+    }
+  };
+  for (int cut = 0; cut < 3; ++cut) {
+    train();
+    for (SparseTable* table : {&memory, &cold}) table->begin_cut();
+    train();
+    for (SparseTable* table : {&memory, &cold}) table->end_cut();
+  }
+  EXPECT_TRUE(saved(memory) == saved(cold));
+}
+
+TEST_F(RocksdbTable, ATableLargerThanItsMemory_StaysWithinIt) {
+  constexpr int64_t kMemory = 16 << 20, kRowBytes = 256;
+  SparseTable cold(
+      some_settings("'dim': 64, 'rule': {'name': 'naive'}, 'storage': {'kind': 'rocksdb', "
+                    "'cache_memory': 16, 'path': '" +
+                    folder_ / "db" + "'}"),
+      kShards);
+  std::mt19937_64 random(5);
+  std::vector<uint64_t> all;
+  for (uint64_t id = 0; std::ssize(all) < 3 * kMemory / kRowBytes; ++id) {
+    if (kShards.contains(shard_of(id))) all.push_back(id);
+  }
+  const auto train = [&] {
+    for (size_t at = 0; at < all.size(); at += 4096) {
+      const std::vector<uint64_t> batch(all.begin() + at,
+                                        all.begin() + std::min(all.size(), at + 4096));
+      pulled(cold, batch);
+      cold.push(batch, std::vector<float>(batch.size() * 64, 0.5f));
+      ASSERT_LE(cold.counts().bytes, kMemory) << "after " << at << " rows";
+    }
+  };
+  train();
+  EXPECT_EQ(cold.counts().rows, std::ssize(all));
+  cold.begin_cut();
+  train();  // all rows change before the cut is read
+  size_t records = 0;
+  for (int shard = 0; shard < kShards.end; ++shard) records += cold.take_cut(shard).records.size();
+  cold.end_cut();
+  EXPECT_EQ(records, all.size() * record_bytes(cold.layout()));
+}
+
+TEST_F(RocksdbTable, MemoryForLessThanARowOfEachShard_IsRefused) {
+  EXPECT_THAT(thrown_by([&] { SparseTable cold(cold_settings(folder_ / "db")); }),
+              IsError(ErrorCode::kUsage, "tables.ids.storage.cache_memory"));
+}
+
 TEST_F(RocksdbTable, ASnapshotOfMemory_IsLoaded) {
   SparseTable memory(some_settings(kSame));
   std::mt19937_64 random(3);
@@ -113,15 +172,15 @@ TEST_F(RocksdbTable, ASnapshotOfMemory_IsLoaded) {
     memory.push(batch, random_floats(batch.size() * 3, random));
   }
   finish_snapshot(folder_ / "a", {TableCut(memory).write(folder_ / "a")});
-  SparseTable cold(cold_settings(folder_ / "db"));
+  SparseTable cold(cold_settings(folder_ / "db", 32));
   load_table(Snapshot(folder_ / "a"), cold);
   EXPECT_EQ(cold.counts().rows, memory.counts().rows);
   EXPECT_TRUE(saved(memory) == saved(cold));
 }
 
 TEST_F(RocksdbTable, AFolderInUse_IsRefused) {
-  SparseTable one(cold_settings(folder_ / "db"));
-  EXPECT_THAT(thrown_by([&] { SparseTable two(cold_settings(folder_ / "db")); }),
+  SparseTable one(cold_settings(folder_ / "db"), kShards);
+  EXPECT_THAT(thrown_by([&] { SparseTable two(cold_settings(folder_ / "db"), kShards); }),
               IsError(ErrorCode::kIo));
 }
 

@@ -35,7 +35,7 @@ TEST(TableSettings, KeysThatHaveNoEffect_AreRefused) {
       {"'entry': {'count': 3}", "tables.ids.entry.count"},
       {"'entry': {'kind': 'count', 'probability': 0.5}", "tables.ids.entry.probability"},
       {"'shrink': {'min_score': 2}", "tables.ids.shrink.min_score"},
-      {"'storage': {'cached_rows': 5000}", "tables.ids.storage.cached_rows"},
+      {"'storage': {'cache_memory': 50}", "tables.ids.storage.cache_memory"},
       {"'rule': {'low': 1, 'high': 0}", "tables.ids.rule.low"},
       {"'storage': {'kind': 'rockdb'}", "tables.ids.storage.kind"}};
   for (const auto& [json, key] : cases) {
