@@ -17,7 +17,7 @@ enum class CropMode { kCenter, kSquash, kBorder };
 
 class Resize : public Augment {
  public:
-  // sides: of the image that the output is a crop of; which of them counts depends on the mode.
+  // sides: the resized image's, before the crop; the mode decides which of them counts.
   Resize(Sides sides, CropMode mode) : sides_(sides), mode_(mode) {}
   bool sets_crop() const override { return true; }
 

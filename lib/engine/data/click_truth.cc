@@ -18,7 +18,7 @@ constexpr int64_t kBiasPart = 0x62696173;
 
 double sigmoid(double z) { return 1 / (1 + std::exp(-z)); }
 
-// Of the ids of a slot; their sum is not 1.
+// A weight for each id of a slot; their sum is not 1.
 std::vector<double> zipf_weights(const ClickTruthOptions& options) {
   std::vector<double> weights(static_cast<size_t>(options.slot_ids));
   for (size_t i = 0; i < weights.size(); ++i) {

@@ -12,7 +12,7 @@ namespace fleet::data {
 namespace {
 
 // The pixels of [low, low + size) on one axis that a filter for `count` outputs over [at, at +
-// extent) reads. support: of the filter, at scale 1.
+// extent) reads. support: the filter's, at scale 1.
 void axis(double at, double extent, int count, double support, int low, int size, int* from,
           int* length) {
   const double reach = std::max(1.0, support) * std::max(1.0, extent / count);

@@ -15,7 +15,7 @@ namespace fleet::data {
 namespace {
 
 constexpr int kLowBits = 15, kLowMask = (1 << kLowBits) - 1;
-constexpr int kMostPairs = 128;  // of rows; more are rare, and combined one by one
+constexpr int kMostPairs = 128;  // pairs of rows; more are rare, and combined one by one
 
 // A block for one output and 4 taps: low parts of two taps for each channel, those of the other
 // two, then high parts in the same order.

@@ -24,7 +24,7 @@ enum class Labels { kOne, kColumns, kNames };
 struct TableKeys {
   TableRequest request;   // the image's column, then those of labels
   std::string separator;  // between names in one field
-  std::string ending;     // of files whose name in the table has none
+  std::string ending;     // appended to names without an ending
   Labels labels = Labels::kOne;
 };
 
@@ -147,7 +147,7 @@ class Classes {
   }
 
   const int64_t count_;
-  std::optional<int64_t> ignored_;  // a label that is no class
+  std::optional<int64_t> ignored_;  // a label that stands for no class
   std::vector<std::string> names_;
   std::map<std::string, int64_t> numbers_;
 };

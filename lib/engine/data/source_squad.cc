@@ -140,7 +140,7 @@ struct SquadCounts {
 };
 
 // Windows as those of Hugging Face's tokenizers with a stride: each begins `capacity - stride`
-// tokens after the one before; the last one ends with the text.
+// tokens after the previous one; the last one ends with the text.
 void add_windows(int64_t question, size_t tokens, size_t capacity, size_t stride,
                  std::vector<Window>* windows) {
   Window window{.question = question, .part = 0, .begin = 0, .count = 0};

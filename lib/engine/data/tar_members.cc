@@ -168,7 +168,7 @@ class TarReader {
     return end;
   }
 
-  // Zeros stand for what a last, shorter block lacks.
+  // Pads a shorter last block with zeros.
   void read_block(uint64_t at, Block* block) const {
     block->fill(0);
     read(at, block->data(), std::min(kBlock, static_cast<uint64_t>(file_.size) - at));

@@ -9,7 +9,7 @@ namespace {
 
 // The interval of the checks for values to receive, as in Paddle.
 constexpr std::chrono::milliseconds kLookAround{10};
-constexpr std::chrono::milliseconds kBetweenCalls{500};  // of on_wait()
+constexpr std::chrono::milliseconds kBetweenCalls{500};  // calls of on_wait()
 
 }  // namespace
 

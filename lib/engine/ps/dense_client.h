@@ -94,7 +94,7 @@ class DenseClient : public ParameterExchange {
   void stage_gradients(Executor& executor);
   Bytes gradient_bytes(Executor& executor, const BlockSegment& segment) const;
   PushHead check(Executor& executor, double learning_rate) const;
-  // Which tables have the rows of training steps and their gradients; tables() at first. They must
+  // Sets the tables with the rows and gradients of training steps; tables() at first. They must
   // outlive the other calls.
   void set_trained(TrainerTables& tables) { trained_ = &tables; }
   void set_steps(int64_t steps) { version_ = steps; }  // trained so far

@@ -1,4 +1,4 @@
-// What a trainer shares with servers outside of steps: initial values, values and states of
+// The calls of a trainer to servers outside of steps: initial values, values and states of
 // checkpoints, the place of a lost trainer.
 #include <algorithm>
 #include <cstring>

@@ -140,7 +140,7 @@ class DenseServer {
   void answer_waits();
   bool can_answer(const Wait& wait) const;
   bool may_change_while_sent(int to) const;
-  using Copies = std::map<uint32_t, Bytes>;  // of sections, which several trainers receive
+  using Copies = std::map<uint32_t, Bytes>;  // sections that several trainers receive
   void answer(int trainer, const Wait& wait, Copies* copies);
   void send(int trainer, Message message);
   void accept(int trainer, const Message& message);

@@ -1,4 +1,4 @@
-// What trainers push to a server, and its updates of the blocks.
+// A server's receipt of pushes, and its updates of the blocks.
 #include <algorithm>
 #include <bit>
 
@@ -102,7 +102,7 @@ void DenseServer::apply(int trainer, const Message& message) {
   answer_waits();
 }
 
-// A trainer that a signal has stopped trains no further, so that the others would wait in vain.
+// A trainer that a signal has stopped trains no further, so the others would wait for nothing.
 void DenseServer::meet(int trainer, const Message& message) {
   FLEET_CHECK(apart() && version_ >= 0, "a meeting of " + name_of(trainer) + " within the start");
   trainers_[trainer].meeting = message.header.sequence;

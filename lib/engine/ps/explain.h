@@ -48,7 +48,7 @@ struct ServersExplained {
   size_t pushed_bytes = 0, pulled_bytes = 0;
 };
 
-// program: trainer 0's. tables: of served_tables(program), in their order. kUnsupported naming a
+// program: trainer 0's. tables: as served_tables(program) orders them. kUnsupported naming a
 // key of the job that servers do not support, in this mode or any, as at the start.
 ServersExplained servers_explained(const Program& program, int servers,
                                    const std::vector<TableSettings>& tables = {},

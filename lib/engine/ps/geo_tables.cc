@@ -11,7 +11,7 @@
 namespace fleet::ps {
 namespace {
 
-constexpr size_t kIndexBytes = 48;  // of an id in an unordered_map, about
+constexpr size_t kIndexBytes = 48;  // about, for an id in an unordered_map
 constexpr uint32_t kUntouched = UINT32_MAX;
 
 // Values, old values and states of a row.
@@ -57,11 +57,11 @@ struct GeoTables::Table {
   const std::unique_ptr<TableRule> rule;
   BlockArena arena;
   RowChunks rows;
-  std::unordered_map<uint64_t, uint32_t> numbers;  // of rows, by id
+  std::unordered_map<uint64_t, uint32_t> numbers;  // row numbers by id
   std::vector<uint32_t> touched_at;                // by row: its position in `touched`
   std::vector<Touched> touched;                    // rows that were updated since the last exchange
   size_t checked = 0;                              // bytes at the last look at the memory
-  std::vector<uint32_t> batch_rows;                // of the last batch, by number of the id
+  std::vector<uint32_t> batch_rows;                // the last batch's, by number of the id
   std::vector<std::vector<uint64_t>> requested;    // by server
 };
 

@@ -26,7 +26,7 @@ namespace fleet::ps {
 // The memory that rows may take.
 struct MemoryLeft {
   std::function<size_t()> available = available_host_memory;  // bytes; 0: unknown
-  // It is looked at when the rows of a table have grown by so many bytes; as many must be left.
+  // Checked each time a table's rows grow by this many bytes; as many must be left.
   size_t step = size_t{64} << 20;
 };
 

@@ -34,7 +34,7 @@ struct MessageHeader {
   uint32_t count = 0;  // blocks or rows in the payload
   uint64_t sequence =
       0;                // ascends by one with each push of a trainer; a retried push keeps its own.
-                        // Of a meeting: ascends from one to the next, the same for all trainers
+                        // Meetings: ascends from one to the next, the same for all trainers
   int64_t version = 0;  // push: the step of its gradients; pull, values: updates that they include
 };
 

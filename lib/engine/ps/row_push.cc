@@ -9,7 +9,7 @@
 
 namespace fleet::ps {
 
-// Of one table on one server.
+// The sum for one table on one server.
 static RowPart sum_of_parts(const std::vector<RowPush>& pushes, size_t server, size_t table) {
   size_t dim = 0, count = 0;
   for (const RowPush& push : pushes) {

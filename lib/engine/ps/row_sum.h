@@ -1,5 +1,5 @@
-// Rows of a table, added up by id: of the trainers of a step on a server, of the steps of an update
-// (gradient_merge), of the pushes that async merges.
+// Sums a table's rows by id: over the trainers of a step on a server, over the steps of an update
+// (gradient_merge), over the pushes that async merges.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace fleet::ps {
 
-// Of one table; if they are pushed, on one server. No id is there twice.
+// One table's rows, without repeated ids. A pushed part has those of one server only.
 struct RowPart {
   std::vector<uint64_t> ids = {};
   std::vector<float> shows = {}, clicks = {};  // by id

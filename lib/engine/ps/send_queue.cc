@@ -76,7 +76,7 @@ std::vector<PendingPush> SendQueue::take(int most, std::chrono::milliseconds pat
     if (std::exchange(woken_, false)) break;
     if (!changed_.wait_until(mutex_, until) && !held_) break;
   }
-  // From here on, so that hold() waits for what is taken while this waits for more.
+  // Set before the wait for more pushes, so that hold() waits until the taken ones are sent.
   sending_ = true;
   std::vector<PendingPush> taken;
   until = std::chrono::steady_clock::now() + patience;

@@ -152,7 +152,7 @@ bool ServerLoop::serve(DenseServer& server, const std::function<bool()>& stop,
   double look = 0;
   bool complete = false;
   while (!server.done() && !server.error()) {
-    const double now = running_seconds();  // a suspended server blames nobody for that time
+    const double now = running_seconds();  // a suspended server blames no trainer for that time
     const bool looks = now >= look;
     if (looks) look = now + kLookAtStop;
     if (looks && stop && stop()) {

@@ -14,7 +14,7 @@
 
 namespace fleet::ps {
 
-// What a message is about. Results of commands are a topic of their own.
+// The subject of a message. Results of commands are a topic of their own.
 enum class Topic { kBlocks, kRows };
 
 // The messages that servers have sent. Thread-safe.

@@ -228,7 +228,7 @@ void TableHost::replace(int trainer) {
   commands_.clear();
   cut_.reset();
   if (result_) result_->trainer = WriteResult::kNobody;
-  RowAnswers none;  // nobody waits in async and geo
+  RowAnswers none;  // no trainer waits in async and geo
   if (!cutting()) shrink_if_due(&none);
 }
 

@@ -123,7 +123,7 @@ class TableHost {
   const ServerMode mode_;
   std::vector<std::unique_ptr<Served>> tables_;
   uint64_t cuts_ = 0;
-  std::vector<Message> commands_;  // of trainer 0; they wait for a snapshot of the one before it
+  std::vector<Message> commands_;  // trainer 0's, waiting for the previous snapshot
   std::shared_ptr<Cut> cut_;       // null: none, or it is being written
   Thread writer_;
   std::shared_ptr<WriteResult> result_;  // writer_ sets it

@@ -23,7 +23,7 @@ struct RowsPullHead {
 
 // kValues. The rows follow in the order of the ids, float32 [count, dim].
 struct RowsHead {
-  // Of a lookup: ids without a row, as MissingRows counts them.
+  // Lookups: ids without a row, as MissingRows counts them.
   uint64_t initial = 0, not_admitted = 0;
 };
 

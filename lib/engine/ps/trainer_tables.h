@@ -16,9 +16,9 @@
 
 namespace fleet::ps {
 
-inline constexpr char kLabelColumn[] = "label";  // of clicks: float32, one number per sample
+inline constexpr char kLabelColumn[] = "label";  // clicks: float32, one number per sample
 
-// Of one table. For one thread.
+// One table's rows for a batch. For one thread.
 class BatchRows {
  public:
   BatchRows(ServedTable served, const TableSettings& settings);
@@ -36,10 +36,10 @@ class BatchRows {
 
   // Adds the gradients of the batch to the sums.
   void merge(Executor& executor);
-  // Reads them for an update, and adds those of the steps before.
+  // Reads them for an update, and adds the sums of previous steps.
   void collect(Executor& executor);
-  const RowSum& sums() const { return sums_; }  // empty: the update is that of one step
-  // The rows of the update: of the sums, or of the batch alone.
+  const RowSum& sums() const { return sums_; }  // empty: the update has one step
+  // The update's rows: sums, or the batch alone.
   RowsView collected() const;
   // Sums of earlier steps of an update.
   MergedRows merged() const;
@@ -57,7 +57,7 @@ class BatchRows {
   RowSum sums_;
 };
 
-// Of all tables. For one thread.
+// All tables of a trainer. For one thread.
 class TrainerTables {
  public:
   bool empty() const { return batches_.empty(); }

@@ -145,8 +145,8 @@ class Builder {
         built_.program.emit(norms_section_, "partial_squares", {value}, {}, "parts")[0]);
   }
 
-  // What the sum reads of a block: the gradient, or what the section makes of it element by
-  // element, which this section then computes too.
+  // The input of a block's sum: the gradient, or its value after the element-wise operations of the
+  // section, which this section then repeats.
   VarId norm_input(VarId id, int b) {
     for (const int i : model_.ops) {
       const Op& op = trainer_.ops()[i];

@@ -351,7 +351,7 @@ bool Trainer::move_to_next_epoch() {
   return true;
 }
 
-// What is due after the epoch before this position.
+// Does the work that is due after the epoch that ends at this position.
 void Trainer::end_epoch() {
   const int64_t next = runner_->position().epoch;
   if (saves_.due_after_epoch(next)) checkpoints_->save();
@@ -443,7 +443,7 @@ void Trainer::after_step() {
   end_step();
 }
 
-// What is due after the step before this position.
+// Does the work that is due after the step that ends at this position.
 void Trainer::end_step() {
   const TrainingPosition& at = runner_->position();
   if (saves_.due_after_step(at.step)) {

@@ -40,7 +40,7 @@ class ShardWorkers {
 
   Mutex mutex_;
   CondVar changed_;
-  std::deque<Call*> calls_ FLEET_GUARDED_BY(mutex_);  // those with shards that nobody has taken
+  std::deque<Call*> calls_ FLEET_GUARDED_BY(mutex_);  // those with shards that no worker has taken
   bool stopping_ FLEET_GUARDED_BY(mutex_) = false;
   std::vector<Thread> threads_;
 };
