@@ -19,8 +19,7 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 // The first `most` names of a list that may be long: "a, b, c and 4 more".
 std::string join_first(std::span<const std::string> names, size_t most);
 
-// The candidate nearest to `name` by edit distance, or the only one that it abbreviates ("lr":
-// learning_rate, "mom": momentum); "" if none is close enough.
+// The candidate nearest to `name`, or the only one that it abbreviates (lr: learning_rate), or "".
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 // "did you mean 'x'?" if a candidate is close, else "known: a, b, c".
 std::string suggestion(std::string_view name, std::span<const std::string> candidates);
