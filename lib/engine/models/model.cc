@@ -48,8 +48,8 @@ static void add_common_keys(Schema* schema) {
       ->boolean("use_cudnn", true,
                 "use cuDNN on a GPU; false: use fleetrun's own kernels where they exist")
       .boolean("winograd", true,
-               "use Winograd's method for 3 x 3 convolutions on a CPU with AVX-512: about twice as "
-               "fast in float32, with larger rounding errors");
+               "use Winograd's method for 3 x 3 convolutions on a CPU with AVX2 or AVX-512: about "
+               "twice as fast in float32, with larger rounding errors");
 }
 
 Schema common_model_schema() {

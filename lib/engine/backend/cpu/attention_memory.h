@@ -2,15 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "backend/cpu/attention.h"
+#include "backend/cpu/thread_scratch.h"
 
 namespace fleet::cpu {
-
-// Memory of this thread, 64-byte aligned, that a later call on the thread may move and overwrite.
-// It only grows: the first step allocates it.
-std::byte* attention_scratch(int64_t bytes);
 
 // Hands out parts of a block, each on its own cache lines.
 class AttentionParts {

@@ -1,5 +1,7 @@
 #include "backend/cpu/convolution.h"
 
+#include "backend/cpu/winograd.h"
+
 namespace fleet::cpu {
 namespace {
 
@@ -170,6 +172,7 @@ std::string text_of(const Convolution& conv) {
 
 ConvolutionChoice choose(const Convolution& conv,
                          const std::vector<ConvolutionLayouts>& candidates) {
+  if (OwnWinograd::is_for(conv)) return OwnWinograd::choice(conv);
   return translated(text_of(conv), [&] {
     // Winograd's gain is worth a reorder.
     for (const ConvolutionLayouts& candidate : candidates) {
@@ -203,9 +206,10 @@ size_t convolution_workspace(const Convolution& conv, const ConvolutionLayouts& 
   });
 }
 
-std::unique_ptr<PrimitiveKernel> make_convolution(const Convolution& conv, const Argument& x,
-                                                  const Argument& weight, const Argument& bias,
-                                                  const Argument& y, void* workspace) {
+std::unique_ptr<Kernel> make_convolution(const Convolution& conv, const Argument& x,
+                                         const Argument& weight, const Argument& bias,
+                                         const Argument& y, void* workspace) {
+  if (OwnWinograd::is_for(conv)) return OwnWinograd::make(conv, x, weight, bias, y, workspace);
   return translated(text_of(conv), [&] {
     const dnnl::primitive_desc pd = describe(conv, {x.layout, weight.layout, y.layout});
     FLEET_CHECK(pd, "no implementation for the layouts chosen for a " + text_of(conv));

@@ -50,10 +50,10 @@ ConvolutionChoice choose(const Convolution& convolution,
 // Scratch memory of the primitive for three chosen layouts.
 size_t convolution_workspace(const Convolution& convolution, const ConvolutionLayouts& layouts);
 
-// The primitive with its arguments, for chosen layouts.
-std::unique_ptr<PrimitiveKernel> make_convolution(const Convolution& convolution, const Argument& x,
-                                                  const Argument& weight, const Argument& bias,
-                                                  const Argument& y, void* workspace);
+// The convolution with its arguments, for chosen layouts: a primitive, or our own loops.
+std::unique_ptr<Kernel> make_convolution(const Convolution& convolution, const Argument& x,
+                                         const Argument& weight, const Argument& bias,
+                                         const Argument& y, void* workspace);
 
 // The weight gradient of depthwise convolutions for which oneDNN has no fast implementation (2.6
 // has none from 5 x 5 on): it would multiply matrices, one channel at a time. x and dy are in
@@ -110,16 +110,5 @@ class ReluDepthwise {
   Layout x_layout_, weight_layout_, y_layout_;
   int64_t count_;  // number of slices
 };
-
-// Winograd's minimal filtering F(4x4, 3x3): 36 multiplications per tile of 4 x 4 outputs instead of
-// 144 (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015). oneDNN has it in
-// float32 for AVX-512, for all three directions.
-//
-// Rounding error for normally distributed inputs, compared with double: below 2e-6 of the outputs'
-// root mean square; the direct method's is below 1e-6 (Winograd.MatchesTheDefinition prints both).
-//
-// Whether Winograd is allowed and faster than the direct method, where oneDNN has both. Depends on
-// the shapes only, not on a measurement: a resumed or repeated run computes the same bits.
-bool prefers_winograd(const Convolution& convolution);
 
 }  // namespace fleet::cpu

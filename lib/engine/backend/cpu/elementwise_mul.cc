@@ -1,11 +1,36 @@
 #include "backend/cpu/broadcast_loops.h"
+#include "backend/cpu/channel_scale.h"
 
 namespace fleet {
 namespace {
 
+using cpu::ChannelScale;
+
 struct Multiply {
   FLEET_INLINE float operator()(float x, float y) const { return x * y; }
 };
+
+Broadcast factors_of(const LayoutQuery& query) {
+  return *broadcast_of(query.input_var(0).shape, query.input_var(1).shape,
+                       query.attributes().integer("axis"));
+}
+
+void forward_layouts(LayoutQuery& query) {
+  const std::optional<Layout> blocked = ChannelScale::layout_for(query, factors_of(query));
+  if (!blocked) return cpu::broadcast_layouts(query, 0, 1);
+  query.need(0, *blocked);
+  query.give(0, *blocked);
+}
+
+void gradient_layouts(LayoutQuery& query) {
+  const Broadcast factors = factors_of(query);
+  query.workspace(cpu::reduce_workspace(factors));
+  const std::optional<Layout> blocked = ChannelScale::layout_for(query, factors);
+  if (!blocked || !query.has_output(1)) return cpu::broadcast_layouts(query, 0, 1);
+  query.need(0, *blocked);
+  query.need(2, *blocked);
+  if (query.has_output(0)) query.give(0, *blocked);
+}
 
 template <typename T>
 FLEET_SIMD void multiply_grad(const T* x, const T* y, const T* dout, T* dx, T* dy, int64_t count) {
@@ -42,6 +67,11 @@ std::unique_ptr<Kernel> make_grad(KernelContext& context) {
       });
     });
   }
+  if (dy && ChannelScale::is_for(context.inputs[0], b)) {
+    return make_kernel([=, scale = ChannelScale(context.inputs[0])](Stream&) {
+      scale.gradient(x, y, dout, dx, dy);
+    });
+  }
   if (!dy) {
     return make_kernel([=](Stream&) {
       cpu::broadcast_for_each(b, [=](int64_t i, int64_t m) { dx[i] = dout[i] * y[m]; });
@@ -58,16 +88,25 @@ std::unique_ptr<Kernel> make_grad(KernelContext& context) {
 
 }  // namespace
 
-FLEET_KERNEL(cpu, elementwise_mul) { cpu::define_broadcast<Multiply>(def); }
+FLEET_KERNEL(cpu, elementwise_mul) {
+  def.dtypes = cpu::kLoopTypes;
+  def.layouts = forward_layouts;
+  def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
+    const Argument &x = context.inputs[0], &y = context.inputs[1], &out = context.outputs[0];
+    if (!ChannelScale::is_for(x, cpu::broadcast_of_op(context, x.shape, y.shape))) {
+      return cpu::broadcast_kernel(context, Multiply());
+    }
+    return cpu::with_loop_type(x.dtype, [&]<typename T>(T) {
+      return make_kernel([=, scale = ChannelScale(x)](Stream&) {
+        scale.multiply(x.as<T>(), y.as<T>(), out.as<T>());
+      });
+    });
+  };
+}
 
 FLEET_KERNEL(cpu, elementwise_mul_grad) {
   def.dtypes = cpu::kLoopTypes;
-  def.layouts = [](LayoutQuery& query) {
-    cpu::broadcast_layouts(query, 0, 1);
-    const auto b = broadcast_of(query.input_var(0).shape, query.input_var(1).shape,
-                                query.attributes().integer("axis"));
-    query.workspace(cpu::reduce_workspace(*b));
-  };
+  def.layouts = gradient_layouts;
   def.create = [](KernelContext& context) {
     return cpu::with_loop_type(context.inputs[0].dtype,
                                [&]<typename T>(T) { return make_grad<T>(context); });
