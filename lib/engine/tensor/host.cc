@@ -11,7 +11,9 @@
 namespace fleet {
 namespace {
 
-thread_local int64_t waited_ns = 0;  // host_wait_ns()
+// host_wait_ns(). Begins with 1, so that every program has a section .tdata: without one, mold before
+// 2.4 may begin the read-only part of the data before its segment, and the program does not start.
+thread_local int64_t waited_ns = 1;
 
 // Adds its own lifetime to it.
 class HostWaitTimer {
@@ -30,7 +32,7 @@ class HostWaitTimer {
 
 }  // namespace
 
-int64_t host_wait_ns() { return waited_ns; }
+int64_t host_wait_ns() { return waited_ns - 1; }
 
 uint64_t HostEvent::note_record() {
   const MutexLock lock(mutex_);
