@@ -96,9 +96,9 @@ void report_no_effect(const StrategyProto& proto, const std::vector<std::string>
   const std::vector<std::string> given = given_fields(proto, fields);
   if (given.empty()) return;
   if ((proto.has_a_sync() && proto.a_sync()) || proto.a_sync_configs().k_steps() > 0) {
-    spdlog::warn(
-        "strategy: parameter servers are to make the updates ({}), but the job has none and trains "
-        "collectively; start it with --server_num=N --worker_num=M, or remove the fields",
+    spdlog::info(
+        "strategy: {}: setting of parameter servers, but the job has none and trains collectively; "
+        "for servers, start it with --server_num=N --worker_num=M",
         join(given, ", "));
     return;
   }

@@ -75,7 +75,7 @@ TEST_F(TableCommand, ExportToAMissingFolder_IsRefused) {
 
 TEST_F(TableCommand, DamagedOrMissingSnapshot_IsNamedWithExitCode2) {
   EXPECT_THAT(run({"none"}, 2), HasSubstr("none"));
-  EXPECT_THAT(run({}, 2), HasSubstr("snapshot"));
+  EXPECT_THAT(run({}, 2), HasSubstr("DIR"));
   EXPECT_THAT(run({"s", "--table", "user"}, 2), HasSubstr("'users'"));
   const std::string file = "s/users/shards-100-124.rows";
   std::filesystem::resize_file(folder_.path() + "/" + file, 100);
