@@ -84,8 +84,11 @@ TEST_P(ReplacedTrainer, Killed_AnotherProcessDoesTheRestOfItsSteps) {
   ASSERT_EQ(replaced.size(), 1u);
   EXPECT_EQ(replaced[0]["rank"], std::stoi(rank));
   EXPECT_EQ(replaced[0]["signal"], "SIGKILL");
-  EXPECT_THAT(own, HasSubstr("(" + std::to_string(replaced[0]["repeated_samples"].get<int>()) +
-                             " samples), which are trained again"));
+  // Null if the killed process had done all its steps: on a loaded host, it may be far ahead.
+  const auto& samples = replaced[0]["repeated_samples"];
+  if (!samples.is_null()) {
+    EXPECT_THAT(own, HasSubstr("(" + samples.dump() + " samples), which are trained again"));
+  }
   expect_all_steps(150);
 }
 

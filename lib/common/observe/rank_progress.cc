@@ -45,6 +45,7 @@ void ProgressWriter::evaluated(double accuracy) {
 }
 
 void ProgressWriter::took_place(int64_t repeated_samples, int64_t lost_samples) {
+  const MutexLock lock(mutex_);
   now_.repeated_samples = repeated_samples;
   now_.lost_samples = lost_samples;
 }

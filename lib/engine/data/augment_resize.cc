@@ -15,6 +15,12 @@ struct Sides {
 
 enum class CropMode { kCenter, kSquash, kBorder };
 
+// A line of pixels, enlarged to `resize`, may be longer than an int can say.
+int bounded_side(int64_t side) {
+  constexpr int64_t kLongest = 1 << 30;
+  return static_cast<int>(std::clamp<int64_t>(side, 1, kLongest));
+}
+
 class Resize : public Augment {
  public:
   // sides: the resized image's, before the crop; the mode decides which of them counts.
@@ -43,7 +49,7 @@ class Resize : public Augment {
     if (mode_ == CropMode::kCenter && sides_.height == sides_.width) {
       const int64_t side = sides_.height, shorter = std::min(height, width);
       const auto resized = [&](int from) {
-        return static_cast<int>(std::max(side, side * from / shorter));
+        return bounded_side(std::max(side, side * from / shorter));
       };
       return {resized(height), resized(width)};
     }
@@ -51,9 +57,7 @@ class Resize : public Augment {
     const double down = double(height) / sides_.height, across = double(width) / sides_.width;
     const double ratio =
         mode_ == CropMode::kBorder ? std::max(down, across) : std::min(down, across);
-    const auto resized = [&](int from) {
-      return static_cast<int>(std::max(std::lrint(from / ratio), 1L));
-    };
+    const auto resized = [&](int from) { return bounded_side(std::lrint(from / ratio)); };
     return {resized(height), resized(width)};
   }
 

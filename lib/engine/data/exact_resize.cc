@@ -67,7 +67,7 @@ void ExactResizer::Axis::prepare(const CropGeometry& p, const Pixels& pixels, bo
     end = first + outputs;
   } else {
     weigh(p.filter, start, extent, offset + before);
-    if (across) keep_within(there - shift);
+    if (across) keep_within(-shift, there - shift);
     first = *std::ranges::min_element(weights.from) + shift;
     end = 0;
     for (size_t i = 0; i < weights.from.size(); ++i) {
@@ -111,11 +111,12 @@ void ExactResizer::Axis::weigh(Filter filter, double start, double extent, int o
   for (int i = outputs; i < padded; ++i) from[i] = from[outputs - 1];
 }
 
-// Kernels read whole groups of pixels: those before `limit` only, with weights of 0 ahead.
-void ExactResizer::Axis::keep_within(int limit) {
+// Kernels read whole groups of pixels: those of [low, limit) only, with weights of 0 ahead. Rows
+// that are narrower than a group are copied (source_row()).
+void ExactResizer::Axis::keep_within(int low, int limit) {
   for (int i = 0; i < outputs; ++i) {
-    const int ahead = std::clamp(weights.from[i] + weights.taps - limit, 0, weights.from[i]);
-    if (ahead == 0) continue;
+    const int ahead = std::min(weights.from[i] + weights.taps - limit, weights.from[i] - low);
+    if (ahead <= 0) continue;
     int32_t* weight = &weights.weights[size_t(i) * weights.taps];
     const int moved = std::min(ahead, weights.taps - weights.count[i]);
     std::copy_backward(weight, weight + weights.count[i], weight + weights.count[i] + moved);

@@ -36,7 +36,7 @@ class ExactResizer {
     ExactWeights weights;
     void prepare(const CropGeometry& geometry, const Pixels& pixels, bool across);
     void weigh(Filter filter, double start, double extent, int offset);
-    void keep_within(int limit);
+    void keep_within(int low, int limit);
     void mirror();
   };
   void prepare(const Pixels& pixels, const CropGeometry& geometry);

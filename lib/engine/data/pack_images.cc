@@ -218,6 +218,9 @@ PackResult pack_images(const Settings& data, const std::string& folder, const Pa
   if (options.raw && options.size == 0 && data.text("source") != "idx") {
     spdlog::info("raw pixels in full size take much space: --size N packs smaller images");
   }
+  if (options.size > 0 && data.text("interpolation") != "float_bilinear") {
+    spdlog::warn("data.interpolation has no effect on packing, which resizes with float_bilinear");
+  }
   PackManifest manifest{.format = options.raw ? "raw" : "jpeg",
                         .size = options.size,
                         .quality = options.raw ? 0 : options.quality,

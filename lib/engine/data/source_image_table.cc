@@ -88,6 +88,7 @@ class Classes {
       : count_(context.classes) {
     if (keys.labels == Labels::kOne) ignored_ = context.ignored_label;
     names_ = context.data->texts("class_names");
+    number_names_ = !names_.empty() && std::ranges::none_of(names_, is_number);
     if (keys.labels == Labels::kColumns) {
       const auto columns = std::ssize(keys.request.columns) - 1;
       if (count_ > 0 && columns != count_) refuse_count(columns, "column");
@@ -107,11 +108,11 @@ class Classes {
   int64_t number_of(const std::string& label, const std::string& where) const {
     if (const auto found = numbers_.find(label); found != numbers_.end()) return found->second;
     long long number = -1;  // NOLINT(runtime/int): type of parse_int()
-    const bool is_number = parse_int(label, &number);
-    if (is_number && ignored_ && number == *ignored_) return number;
-    if (numbers_.empty() && is_number && number >= 0 && (count_ == 0 || number < count_)) {
-      return number;
-    }
+    const bool parsed = parse_int(label, &number);
+    if (parsed && ignored_ && number == *ignored_) return number;
+    const int64_t most = number_names_ ? std::ssize(names_) : count_;
+    const bool may_be_number = parsed && (numbers_.empty() || number_names_);
+    if (may_be_number && number >= 0 && (most == 0 || number < most)) return number;
     refuse_row(label.empty() ? "the label is empty"
                              : "the label '" + shown_name(label, 100) + "' is not a class",
                where, "correct the row, or name all classes in data.class_names");
@@ -129,10 +130,13 @@ class Classes {
         if (!name.empty()) found.insert(name);
       }
     });
-    long long number = 0;  // NOLINT(runtime/int): type of parse_int()
-    const auto is_number = [&](const std::string& name) { return parse_int(name, &number); };
     if (std::ranges::all_of(found, is_number)) return {};
     return {found.begin(), found.end()};
+  }
+
+  static bool is_number(const std::string& label) {
+    long long number = 0;  // NOLINT(runtime/int): type of parse_int()
+    return parse_int(label, &number);
   }
 
   void refuse_count(int64_t count, const char* unit) const {
@@ -149,6 +153,7 @@ class Classes {
   const int64_t count_;
   std::optional<int64_t> ignored_;  // a label that stands for no class
   std::vector<std::string> names_;
+  bool number_names_ = false;  // data.class_names has the names; labels may be their numbers
   std::map<std::string, int64_t> numbers_;
 };
 

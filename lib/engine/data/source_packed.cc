@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/terminal_text.h"
 #include "data/pack_file.h"
+#include "data/pipeline.h"
 #include "data/source.h"
 
 namespace fleet::data {
@@ -57,6 +58,16 @@ class Packed : public Source {
   const std::vector<std::string> class_names_;
 };
 
+// Made pixels and JPEGs have no note any more, so a job must treat the copied files like them.
+void check_upright(const PackManifest& manifest, const SourceContext& context) {
+  const bool makes = manifest.format == "raw" || manifest.size > 0;
+  if (!makes || manifest.upright == makes_upright(*context.data)) return;
+  throw Error(ErrorCode::kUsage,
+              "the pack " + shown_path(context.root) +
+                  " was made with data.exif=" + (manifest.upright ? "apply" : "ignore"),
+              "data.exif", "set it likewise, or pack again");
+}
+
 std::unique_ptr<Source> open_packed(const Settings& settings, const SourceContext& context) {
   const std::string& name = settings.text("split");
   const std::string key = context.train ? "data.train.split" : "data.test.split";
@@ -66,6 +77,7 @@ std::unique_ptr<Source> open_packed(const Settings& settings, const SourceContex
                 "set it to the folder that fleetrun pack has written");
   }
   const PackManifest manifest = PackManifest::read(context.root);
+  check_upright(manifest, context);
   const PackSplit* split = manifest.find(name);
   if (!split) {
     if (!context.train && !settings.given("split")) {

@@ -31,7 +31,7 @@ HeldTable held_table(const TableSettings& settings, const ServedTable& served, i
                  .storage = settings.storage,
                  .dim = settings.dim,
                  .row_bytes = sizeof(float) * settings.layout().floats(),
-                 .cached_rows = settings.cached_rows(kVirtualShards / servers),
+                 .cached_rows = settings.cached_rows(shards_of_server(0, servers).count()),
                  .most_ids = served.most,
                  .pushed_bytes = 2 * sizeof(uint64_t) + sizeof(uint32_t) + 2 * sizeof(float) + row,
                  .pulled_bytes = row};

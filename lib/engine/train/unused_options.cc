@@ -61,6 +61,12 @@ void add_data(const Job& job, Lines* lines) {
   lines->add(!job.data.boolean("augment.random_resized_crop"),
              {"data.augment.random_resized_crop_scale", "data.augment.random_resized_crop_ratio"},
              "data.augment.random_resized_crop is false");
+  const auto in_float = [&](const char* key) {
+    const std::string& filter = job.data.text(key);
+    return filter == "float_bilinear" || filter == "same";
+  };
+  lines->add(in_float("interpolation") && in_float("augment.interpolation"), {"data.pass_order"},
+             "data.interpolation is float_bilinear");
   lines->add(job.data.integer("augment.rand_augment.operations") == 0,
              {"data.augment.rand_augment.magnitude", "data.augment.rand_augment.bins"},
              "data.augment.rand_augment.operations is 0");

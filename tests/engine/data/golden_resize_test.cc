@@ -128,18 +128,15 @@ TEST(AugmentChain, EvaluationByCropMode_HasTheBitsOfTimmsTransforms) {
 }
 
 // The parts that a decoder returns for a crop give the same pixels as the whole image.
-TEST(ExactResizer, DecodedPart_GivesTheSamePixels) {
-  const Image image(Golden{3, 61, 40});
-  const AugmentChain chain(
-      ConfigTree::from_json(R"({"resize": 30})", "job.json").validate(augment_schema(false)), false,
-      {3, 20, 24}, {0}, {1}, {.filter = Filter::kLanczos});
-  const CropGeometry p = chain.set_geometry(61, 40, 1, [] { return "image"; });
+void expect_same_of_decoded_part(const AugmentChain& chain) {
+  const Image image(Golden{3, 61, 41});
+  const CropGeometry p = chain.set_geometry(61, 41, 1, [] { return "image"; });
   const std::vector<uint8_t> bytes = image.pixels(4);
   const Region region = region_of(p);
   EXPECT_LT(region.height, 61);
   const float scale[] = {1, 1, 1}, bias[] = {0, 0, 0};
-  std::vector<float> whole(size_t{3} * 20 * 24), part(whole.size());
-  Pixels pixels{.data = bytes.data(), .step = 4, .stride = 160, .width = 40, .height = 61};
+  std::vector<float> whole(chain.image().count()), part(whole.size());
+  Pixels pixels{.data = bytes.data(), .step = 4, .stride = 164, .width = 41, .height = 61};
   ExactResizer().run(pixels, p, 3, scale, bias, whole.data());
   pixels.data += region.y * pixels.stride + ptrdiff_t{4} * region.x;
   pixels.x = region.x;
@@ -148,6 +145,41 @@ TEST(ExactResizer, DecodedPart_GivesTheSamePixels) {
   pixels.height = region.height;
   ExactResizer().run(pixels, p, 3, scale, bias, part.data());
   EXPECT_EQ(part, whole);
+}
+
+AugmentChain evaluation_of(const std::string& keys, const ImageShape& image, Filter filter) {
+  return {ConfigTree::from_json(keys, "job.json").validate(augment_schema(false)),
+          false,
+          image,
+          {0},
+          {1},
+          {.filter = filter}};
+}
+
+TEST(ExactResizer, DecodedPart_GivesTheSamePixels) {
+  expect_same_of_decoded_part(evaluation_of(R"({"resize": 30})", {3, 20, 24}, Filter::kLanczos));
+}
+
+// A few pixels around the middle one are enlarged: fewer than the kernels read at a time.
+TEST(ExactResizer, NarrowDecodedPart_GivesTheSamePixels) {
+  for (const Filter filter :
+       {Filter::kBox, Filter::kBilinear, Filter::kBicubic, Filter::kLanczos}) {
+    expect_same_of_decoded_part(evaluation_of(R"({"resize": 4000})", {3, 20, 24}, filter));
+  }
+}
+
+// The longer side would be longer than an int can say.
+TEST(ExactResizer, LineOfPixels_IsEnlarged) {
+  const AugmentChain chain = evaluation_of(R"({"resize": 65536})", {3, 4, 4}, Filter::kBilinear);
+  const CropGeometry p = chain.set_geometry(1, 65535, 1, [] { return "image"; });
+  EXPECT_GT(p.resized_width, p.resized_height);
+  const std::vector<uint8_t> bytes(size_t{65535} * 4 + 64, 9);
+  const Pixels pixels{
+      .data = bytes.data(), .step = 4, .stride = 65535 * 4, .width = 65535, .height = 1};
+  const float scale[] = {1, 1, 1}, bias[] = {0, 0, 0};
+  std::vector<float> planes(chain.image().count());
+  ExactResizer().run(pixels, p, 3, scale, bias, planes.data());
+  EXPECT_EQ(planes, std::vector<float>(planes.size(), 9));
 }
 
 // Resized in float, a border leaves the picture where the exact filter puts it.

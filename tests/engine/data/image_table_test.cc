@@ -69,6 +69,20 @@ TEST_F(ImageTable, GivenNamesAndNumbers_SetTheOrder) {
   EXPECT_THAT(labels_of(*numbers), ElementsAre(10, 2));
 }
 
+TEST_F(ImageTable, Numbers_MayHaveGivenNames) {
+  const std::string names = R"(, "class_names": ["daisy", "rose"])";
+  const auto source = open("file,label\na.jpg,1\nb.jpg,0\n", names, 2);
+  EXPECT_THAT(source->class_names(), ElementsAre("daisy", "rose"));
+  EXPECT_THAT(labels_of(*source), ElementsAre(1, 0));
+  const std::string second = folder_ / "photos/train.csv:3";
+  EXPECT_THAT(thrown_by([&] { open("file,label\na.jpg,1\nb.jpg,2\n", names, 2); }),
+              IsUsageError(second));
+  EXPECT_THAT(thrown_by([&] {
+                open("file,label\na.jpg,7\nb.jpg,0\n", R"(, "class_names": ["7", "rose"])", 2);
+              }),
+              IsUsageError(second));
+}
+
 TEST_F(ImageTable, SeveralColumnsOrNames_AreTargets) {
   const auto columns = open("file,cat,dog\na.jpg,1,0\nb.jpg,0,0\nc.jpg,1.0,1\n",
                             R"(, "label_column": ["dog", "cat"])", 2);

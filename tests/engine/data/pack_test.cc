@@ -80,6 +80,21 @@ TEST_F(Pack, ImageFiles_TrainAndEvaluateBitByBitAsTheFolders) {
   EXPECT_THAT(source->name(39), ::testing::EndsWith("train/dog/139.jpg"));
 }
 
+// Otherwise a job would turn only the files that were copied.
+TEST_F(Pack, ResizedImages_NeedTheExifKeyOfTheirPack) {
+  const std::string apply = R"("batch_size": 8, "exif": "apply")";
+  pack(folders(apply), {.size = 40});
+  EXPECT_NO_THROW(open_split(packed(apply), true, false, {}));
+  EXPECT_THAT(thrown_by([&] { open_split(packed(), true, false, {}); }), IsUsageError("data.exif"));
+  fs::remove_all(out());
+  pack(folders(), {.size = 40});
+  EXPECT_THAT(thrown_by([&] { open_split(packed(apply), true, false, {}); }),
+              IsUsageError("data.exif"));
+  fs::remove_all(out());
+  pack(folders(apply), {});
+  EXPECT_NO_THROW(open_split(packed(), true, false, {}));
+}
+
 TEST_F(Pack, RawAndResized_KeepOrderLabelsAndNearlyThePixels) {
   const auto wanted = epoch_of(folders(), false, {});
   for (const bool raw : {true, false}) {

@@ -187,6 +187,8 @@ TEST(UnusedOptions, EachIsNamed) {
               ElementsAre(HasSubstr("data.threads, data.prefetch have no effect")));
   EXPECT_EQ(lines({"data.root=/x", "data.on_damaged=fail"}), 2u);
   EXPECT_EQ(lines({"data.augment.random_resized_crop_scale=0.5,1"}), 1u);
+  EXPECT_EQ(lines({"data.pass_order=pillow12"}), 1u);
+  EXPECT_THAT(unused({"data.pass_order=pillow12", "data.augment.interpolation=random"}), IsEmpty());
   EXPECT_EQ(lines({"train.evaluate_every=2"}, {.evaluates = false}), 1u);
   EXPECT_THAT(unused({"train.max_steps=100"}, {.steps = 99}),
               ElementsAre(HasSubstr("train.max_steps 100 is not reached")));
