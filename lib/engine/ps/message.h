@@ -30,11 +30,10 @@ enum class MessageType : uint16_t {
 // The host's byte order: all hosts of a job are little-endian.
 struct MessageHeader {
   MessageType type = MessageType::kHello;
-  uint16_t table = 0;  // 0: the dense blocks; > 0: a sparse table, by its position in the job
-  uint32_t count = 0;  // blocks or rows in the payload
-  uint64_t sequence =
-      0;                // ascends by one with each push of a trainer; a retried push keeps its own.
-                        // Meetings: ascends from one to the next, the same for all trainers
+  uint16_t table = 0;     // 0: the dense blocks; > 0: a sparse table, by its position in the job
+  uint32_t count = 0;     // blocks or rows in the payload
+  uint64_t sequence = 0;  // ascends by one with each push of a trainer; a retried push keeps its
+                          // own. Meetings: ascends from one to the next, the same for all trainers
   int64_t version = 0;  // push: the step of its gradients; pull, values: updates that they include
 };
 

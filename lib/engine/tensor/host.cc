@@ -11,8 +11,9 @@
 namespace fleet {
 namespace {
 
-// host_wait_ns(). Begins with 1, so that every program has a section .tdata: without one, mold before
-// 2.4 may begin the read-only part of the data before its segment, and the program does not start.
+// host_wait_ns(). Begins with 1, so that every program has a section .tdata: without one, mold
+// before 2.4 may begin the read-only part of the data before its segment, and the program does not
+// start.
 thread_local int64_t waited_ns = 1;
 
 // Adds its own lifetime to it.

@@ -28,9 +28,9 @@ TEST(MissingRows, Text_TellsThoseThatAreNotAdmittedApart) {
   EXPECT_THAT(text_of({.initial = 1}, "users", "1 id"),
               AllOf(HasSubstr("1 of 1 id has"), HasSubstr("1 takes the initial one"),
                     Not(HasSubstr("zeros"))));
-  EXPECT_THAT(text_of({.not_admitted = 2}, "users", "9 ids"),
-              AllOf(HasSubstr("2 of 9 ids have"), HasSubstr("2 take zeros"),
-                    Not(HasSubstr("initial"))));
+  EXPECT_THAT(
+      text_of({.not_admitted = 2}, "users", "9 ids"),
+      AllOf(HasSubstr("2 of 9 ids have"), HasSubstr("2 take zeros"), Not(HasSubstr("initial"))));
 }
 
 // A lookup of a trainer, and the line that it logs after the evaluation.

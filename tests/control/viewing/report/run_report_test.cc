@@ -110,13 +110,11 @@ TEST(RunReport, Bottleneck_IsThatOfTheVerdict) {
   const RunFiles run;
   run.write("metrics.jsonl", start_line(100, 0, R"(,"log_dir":")" + run.path() + R"(/log")") +
                                  train_line(105, 0, "2.5") + summary_line(120, 2));
-  run.write("log/verdict.json",
-            R"({"verdict":"success","exit_code":0,"started":99,"time":121,)"
-            R"("bottleneck":{"line":"server (server 1), 90 %: <look>"}})");
+  run.write("log/verdict.json", R"({"verdict":"success","exit_code":0,"started":99,"time":121,)"
+                                R"("bottleneck":{"line":"server (server 1), 90 %: <look>"}})");
   const std::string page = page_of(run);
   expect_harmless(page);
-  EXPECT_THAT(elements_of(page, "p"),
-              Contains("server (server 1), 90 %: &lt;look&gt;"));
+  EXPECT_THAT(elements_of(page, "p"), Contains("server (server 1), 90 %: &lt;look&gt;"));
 }
 
 // Also of a job that ended well.
