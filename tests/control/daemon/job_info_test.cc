@@ -161,7 +161,8 @@ TEST(JobInfo, Json_KeepsItsKeysAndTheirOrder) {
       "notes": [],
       "bottleneck": null,
       "restarts": 0,
-      "generations": []
+      "generations": [],
+      "replacements": []
     }
   }
 ]
