@@ -92,6 +92,17 @@ bool in_range(const Scalar& scalar, const ConfigKey& key) {
               "it must be " + wanted);
 }
 
+// A shell removes the quotes of ["a", "b"], so [a, b] is no JSON. Its parts would be "[a" and "b]".
+void refuse_brackets(const ConfigKey& key, const std::string& text, const std::string& origin) {
+  const std::string_view list = trim(text);
+  const size_t inner = list.find_first_of("[]", 1);
+  if (!list.starts_with('[') || inner + 1 != list.size() || list.find(',') == list.npos) {
+    return;
+  }
+  throw Error(ErrorCode::kUsage, "'" + key.path + "' cannot be " + Json(text).dump(), origin,
+              "leave out the brackets, or write JSON, with quotes that the shell keeps");
+}
+
 }  // namespace
 
 const char* name_of(ConfigType type) {
@@ -126,6 +137,7 @@ ConfigValue check(const ConfigKey& key, const ConfigValue& given, bool untyped,
   if (const Scalar* scalar = std::get_if<Scalar>(&given.value)) {
     const std::string* text = std::get_if<std::string>(scalar);
     if (is_list(key.type) && untyped && text) {  // "1,2,3"
+      if (key.type == ConfigType::kTexts) refuse_brackets(key, *text, origin);
       for (const std::string& part : split(*text, ',')) list.push_back(part);
     } else {
       list.push_back(*scalar);

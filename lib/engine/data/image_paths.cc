@@ -7,6 +7,7 @@
 #include "data/image_files.h"
 #include "data/source.h"
 #include "data/storage.h"
+#include "data/table_file.h"
 
 namespace fleet::data {
 namespace {
@@ -79,6 +80,9 @@ std::vector<std::string> image_paths(const std::vector<std::string>& named, bool
       add_folder(path, verbose, &paths);
     } else if (is_list(path)) {
       add_list(path, &paths);
+    } else if (is_table_name(path)) {
+      throw Error(ErrorCode::kUsage, "a table names no images to predict", path,
+                  "give a folder, or a list (.txt) with a path on each line");
     } else {
       paths.push_back(path);
     }

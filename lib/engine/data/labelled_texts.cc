@@ -102,7 +102,9 @@ TextColumns text_columns(const Settings& data, bool labelled) {
 
 std::vector<TextRow> read_text_rows(const std::vector<std::string>& words, const std::string& root,
                                     const TextColumns& columns, const std::string& key) {
-  TableRequest request{.columns = {columns.first}, .header = columns.header};
+  TableRequest request{.columns = {columns.first},
+                       .header = columns.header,
+                       .keys = "data.text_column, data.text_pair_column or data.label_column"};
   const bool pairs = !columns.second.empty();
   if (pairs) request.columns.push_back(columns.second);
   request.columns.insert(request.columns.end(), columns.labels.begin(), columns.labels.end());

@@ -467,7 +467,7 @@ UnlabelledSamples open_unlabelled(const Settings& data, const std::vector<std::s
   if (!type.unlabelled && !find_column(declared_columns(data, context), "image")) {
     throw Error(ErrorCode::kUsage, "the data of the source " + name + " are not predicted",
                 "predict.input",
-                "set data.source to one of images, or to one whose texts have labels");
+                "set data.source to one of images, texts with labels, or files of clicks");
   }
   UnlabelledSamples all;
   wait_for_storage(data.number("read_timeout"), [&] {

@@ -137,6 +137,8 @@ struct SourceType {
   // The columns that its samples will have, as far as settings and context tell; called without
   // opening data. Null: labelled images. Equal to Source::columns().
   std::vector<Column> (*columns)(const Settings& split, const SourceContext& context) = nullptr;
+  // Keys of data.* that decide which columns these are, for a message. Null: none.
+  const char* column_keys = nullptr;
   // For --predict: the samples that words of predict.input name, without labels. Null: images, if
   // the samples have any; else the source's data are not predicted. context: as for
   // open() without `train`. kUsage if the words name none.

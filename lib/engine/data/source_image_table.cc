@@ -29,10 +29,11 @@ struct TableKeys {
 };
 
 TableKeys keys_of(const Settings& data) {
-  TableKeys keys{
-      .request = {.columns = {data.text("image_column")}, .header = data.boolean("header")},
-      .separator = data.text("label_separator"),
-      .ending = data.text("image_ending")};
+  TableKeys keys{.request = {.columns = {data.text("image_column")},
+                             .header = data.boolean("header"),
+                             .keys = "data.image_column or data.label_column"},
+                 .separator = data.text("label_separator"),
+                 .ending = data.text("image_ending")};
   const std::vector<std::string> labels = data.texts("label_column");
   if (labels.empty()) {
     throw Error(ErrorCode::kUsage, "no column has labels", "data.label_column", "name one or more");
@@ -79,6 +80,11 @@ void for_each_row(const std::string& table, const TableKeys& keys, Body body) {
   });
 }
 
+bool is_integer(const std::string& name) {
+  long long number = 0;  // NOLINT(runtime/int): type of parse_int()
+  return parse_int(name, &number);
+}
+
 // The class of each label.
 class Classes {
  public:
@@ -88,7 +94,7 @@ class Classes {
       : count_(context.classes) {
     if (keys.labels == Labels::kOne) ignored_ = context.ignored_label;
     names_ = context.data->texts("class_names");
-    number_names_ = !names_.empty() && std::ranges::none_of(names_, is_number);
+    bool numbered = false;
     if (keys.labels == Labels::kColumns) {
       const auto columns = std::ssize(keys.request.columns) - 1;
       if (count_ > 0 && columns != count_) refuse_count(columns, "column");
@@ -96,10 +102,14 @@ class Classes {
         names_.assign(keys.request.columns.begin() + 1, keys.request.columns.end());
     } else if (names_.empty()) {
       names_ = found_names(split, context, keys);
+    } else {  // they may name numbers
+      numbered =
+          std::ranges::none_of(names_, is_integer) && found_names(split, context, keys).empty();
     }
     if (count_ > 0 && !names_.empty() && std::ssize(names_) != count_) {
       refuse_count(std::ssize(names_), "label");
     }
+    if (numbered) return;
     for (size_t i = 0; i < names_.size(); ++i) numbers_[names_[i]] = static_cast<int64_t>(i);
   }
 
@@ -108,11 +118,12 @@ class Classes {
   int64_t number_of(const std::string& label, const std::string& where) const {
     if (const auto found = numbers_.find(label); found != numbers_.end()) return found->second;
     long long number = -1;  // NOLINT(runtime/int): type of parse_int()
-    const bool parsed = parse_int(label, &number);
-    if (parsed && ignored_ && number == *ignored_) return number;
-    const int64_t most = number_names_ ? std::ssize(names_) : count_;
-    const bool may_be_number = parsed && (numbers_.empty() || number_names_);
-    if (may_be_number && number >= 0 && (most == 0 || number < most)) return number;
+    const bool is_number = parse_int(label, &number);
+    const int64_t limit = names_.empty() ? count_ : std::ssize(names_);
+    if (is_number && ignored_ && number == *ignored_) return number;
+    if (numbers_.empty() && is_number && number >= 0 && (limit == 0 || number < limit)) {
+      return number;
+    }
     refuse_row(label.empty() ? "the label is empty"
                              : "the label '" + shown_name(label, 100) + "' is not a class",
                where, "correct the row, or name all classes in data.class_names");
@@ -130,13 +141,8 @@ class Classes {
         if (!name.empty()) found.insert(name);
       }
     });
-    if (std::ranges::all_of(found, is_number)) return {};
+    if (std::ranges::all_of(found, is_integer)) return {};
     return {found.begin(), found.end()};
-  }
-
-  static bool is_number(const std::string& label) {
-    long long number = 0;  // NOLINT(runtime/int): type of parse_int()
-    return parse_int(label, &number);
   }
 
   void refuse_count(int64_t count, const char* unit) const {
@@ -153,7 +159,6 @@ class Classes {
   const int64_t count_;
   std::optional<int64_t> ignored_;  // a label that stands for no class
   std::vector<std::string> names_;
-  bool number_names_ = false;  // data.class_names has the names; labels may be their numbers
   std::map<std::string, int64_t> numbers_;
 };
 
@@ -254,6 +259,7 @@ FLEET_SOURCE(image_table) {
                ? Source::labelled_images()
                : ImagesWithLabels::columns_of(context.classes);
   };
+  def.column_keys = "data.label_column and data.label_separator";
   def.open = open_image_table;
 }
 

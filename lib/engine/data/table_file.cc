@@ -111,13 +111,12 @@ class RowReader {
 };
 
 size_t column_of(const std::vector<std::string>& names, const std::string& wanted,
-                 const std::string& path) {
+                 const std::string& path, const std::string& keys) {
   const auto found = std::ranges::find(names, wanted);
   if (found != names.end()) return static_cast<size_t>(found - names.begin());
   throw Error(ErrorCode::kUsage,
               "the first line names no column '" + wanted + "', but " + join_first(names, 12), path,
-              "correct data.text_column, data.text_pair_column or data.label_column, or set "
-              "data.header to false");
+              "correct " + keys + ", or set data.header to false");
 }
 
 size_t column_number(const std::string& wanted, const std::string& path) {
@@ -136,9 +135,16 @@ void read_rows(std::string_view text, const std::string& path, bool tabs,
   std::vector<size_t> wanted;
   TableRow row;
   size_t width = 0;
-  if (request.header && reader.next(&fields, &row.line, &row.wrong)) width = fields.size();
+  if (request.header) {
+    if (!reader.next(&fields, &row.line, &row.wrong)) {
+      throw Error(ErrorCode::kUsage, "the table is empty", path,
+                  "write a line with the names of the columns");
+    }
+    width = fields.size();
+  }
   for (const std::string& name : request.columns) {
-    wanted.push_back(request.header ? column_of(fields, name, path) : column_number(name, path));
+    wanted.push_back(request.header ? column_of(fields, name, path, request.keys)
+                                    : column_number(name, path));
   }
   while (reader.next(&fields, &row.line, &row.wrong)) {
     if (width == 0) width = fields.size();

@@ -20,6 +20,7 @@ struct TableRequest {
   // Keys of JSON lines, or names in the first line of a table; numbers from 1 without such a line.
   std::vector<std::string> columns;
   bool header = true;  // the first line of .tsv and .csv files names the columns
+  std::string keys;    // those of a job file that name columns, for a message
 };
 
 // Calls `take` with each row of the file; skips empty lines. Values between tabs are taken as they

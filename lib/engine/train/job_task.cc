@@ -99,13 +99,17 @@ void check_task(const Job& job) {
   try {
     check_columns(options);
   } catch (const MissingColumn& missing) {
-    const std::vector<std::string> names = fitting_sources(options, {.classes = classes_of(job)});
+    const std::string source = job.data.text("source");
+    std::vector<std::string> names = fitting_sources(options, {.classes = classes_of(job)});
+    std::erase(names, source);  // with the defaults of its keys
     if (names.empty()) throw;
+    const char* keys = data::sources().get(source).column_keys;
     throw Error(ErrorCode::kUsage,
-                "the source " + job.data.text("source") + " gives no '" + missing.column() +
-                    "', which the model " + job.model_name + " with the task " + job.task +
-                    " needs",
-                "data.source", "set it to " + join(names, " or "));
+                "the source " + source + " gives no '" + missing.column() + "', which the model " +
+                    job.model_name + " with the task " + job.task + " needs",
+                "data.source",
+                (keys ? std::string("correct ") + keys + ", or " : "") + "set it to " +
+                    join(names, " or "));
   }
 }
 

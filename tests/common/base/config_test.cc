@@ -50,6 +50,20 @@ TEST(ConfigTree, FileThenSet_LaterWinsWithOrigin) {
   EXPECT_THAT(split(settings.print(), '\n'), Contains("data.batch_size = 64  (--set)"));
 }
 
+TEST(ConfigTree, ListWithoutItsQuotes_IsRefused) {
+  Schema schema;
+  schema.texts("names", {}, "who");
+  const auto names = [&](const std::string& given) {
+    ConfigTree tree;
+    tree.set("names", given, "--set");
+    return tree.validate(schema).texts("names");
+  };
+  EXPECT_THAT(thrown_by([&] { names("[a, b]"); }), IsUsageError("--set"));
+  EXPECT_THAT(names(R"(["a", "b"])"), ElementsAre("a", "b"));
+  EXPECT_THAT(names("[ab]*,c[0-9]"), ElementsAre("[ab]*", "c[0-9]"));
+  EXPECT_THAT(names("[a]"), ElementsAre("[a]"));
+}
+
 TEST(ConfigTree, EmptyChoice_IsShown) {
   Schema schema;
   schema.choice("rule", "", {"", "balanced"}, "how");

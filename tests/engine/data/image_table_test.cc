@@ -67,6 +67,15 @@ TEST_F(ImageTable, GivenNamesAndNumbers_SetTheOrder) {
                             R"(, "header": false, "image_column": "1", "label_column": ["2"])", 11);
   EXPECT_THAT(numbers->class_names(), IsEmpty());
   EXPECT_THAT(labels_of(*numbers), ElementsAre(10, 2));
+  const std::string given = R"(, "class_names": ["rose", "daisy"])";
+  const auto named = open("file,label\na.jpg,1\nb.jpg,0\n", given);
+  EXPECT_THAT(named->class_names(), ElementsAre("rose", "daisy"));
+  EXPECT_THAT(labels_of(*named), ElementsAre(1, 0));
+  for (const char* table :
+       {"file,label\na.jpg,1\nb.jpg,2\n", "file,label\na.jpg,rose\nb.jpg,1\n"}) {
+    EXPECT_THAT(thrown_by([&] { open(table, given); }),
+                IsUsageError(folder_ / "photos/train.csv:3"));
+  }
 }
 
 TEST_F(ImageTable, Numbers_MayHaveGivenNames) {
@@ -112,8 +121,9 @@ TEST_F(ImageTable, RowsThatCannotBeUsed_AreRefusedAtTheirLine) {
               IsUsageError(second));
   EXPECT_THAT(thrown_by([&] { open("file,label\na.jpg,rose\nb.jpg,tulip\n", "", 3); }),
               IsUsageError("model.num_classes"));
-  EXPECT_THAT(thrown_by([&] { open("name,label\na.jpg,rose\n", ""); }).failure(),
-              HasSubstr("file"));
+  EXPECT_THAT(thrown_by([&] { open("name,label\na.jpg,rose\n", ""); }).what(),
+              HasSubstr("data.image_column"));
+  EXPECT_THAT(thrown_by([&] { open("", ""); }).failure(), HasSubstr("empty"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <numeric>
 
@@ -310,6 +311,9 @@ TEST_F(Predict, WhatCannotBe_IsRefused) {
               IsUsageError(output_ + "/gone"));
   fs::create_directories(output_ + "/empty");
   EXPECT_THAT(refusal(lenet({output_ + "/empty"})), IsUsageError(output_ + "/empty"));
+  const std::string table = output_ + "/test.csv";
+  std::ofstream(table) << "file,label\n" << photo(0) << ",cat\n";
+  EXPECT_THAT(refusal(lenet({photo(0), table})), IsUsageError(table));
   EXPECT_FALSE(fs::exists(lines_path()));
   EXPECT_THAT(refusal(lenet({photo(0)}, {"predict.checkpoint=" + output_})),
               IsUsageError("predict.checkpoint"));

@@ -52,6 +52,9 @@ TEST(TextMistakes, SourceWithoutAColumn_NamesTheSourcesThatHaveIt) {
   EXPECT_EQ(next(R"({"task": "multi_label", "model": {"name": "lenet", "num_classes": 3},
                      "data": {"source": "image_list"}})"),
             "set it to image_labels");
+  EXPECT_THAT(next(R"({"model": {"name": "lenet"},
+                       "data": {"source": "image_table", "label_column": ["x", "y"]}})"),
+              AllOf(HasSubstr("correct data.label_column"), Not(HasSubstr("image_table"))));
   EXPECT_THAT(next(R"({"model": {"name": "lenet"}, "data": {"source": "tokens"}})"),
               HasSubstr("image_folder"));
 }

@@ -95,11 +95,20 @@ rocksdb::Options database_options(const std::shared_ptr<rocksdb::Cache>& cache) 
   return options;
 }
 
+void make_storage(const std::string& folder) {
+  try {
+    make_directories(folder);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kUsage, error.failure(), folder,
+                "set the table's storage.path to a writable folder");
+  }
+}
+
 class RocksdbStore : public ColdStore {
  public:
   RocksdbStore(const std::string& folder, int64_t memory)
       : folder_(folder), cache_(make_cache(static_cast<size_t>(memory))) {
-    make_directories(folder);
+    make_storage(folder);
     const rocksdb::Options options = database_options(cache_);
     // Refuses a folder that another process has open.
     check(rocksdb::DestroyDB(folder, options), "cannot empty the database");

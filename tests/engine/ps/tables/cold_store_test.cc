@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "ps/tables/snapshot.h"
 #include "tests/engine/ps/tables/some_table.h"
 #include "tests/errors.h"
@@ -49,6 +51,12 @@ class RocksdbTable : public ::testing::Test {
   }
   TestFolder folder_;
 };
+
+TEST_F(RocksdbTable, PathBelowAFile_IsRefused) {
+  std::ofstream(folder_ / "file") << "text";
+  EXPECT_THAT(thrown_by([&] { SparseTable table(cold_settings(folder_ / "file"), kShards); }),
+              IsUsageError());
+}
 
 TEST_F(RocksdbTable, ASmallCache_GivesTheSameRowsAsMemory) {
   SparseTable memory(some_settings(kSame), kShards);
