@@ -128,12 +128,14 @@ std::string some_clicks(int count, uint64_t seed, uint64_t most) {
   return text;
 }
 
-TEST_F(ServedTables, SparseEmbedding_IsNamedWithoutEffect) {
+TEST_F(ServedTables, KeysWithoutEffect_AreNamed) {
   ASSERT_EQ(
-      run("clicks.json", "named", kServed, {"train.max_steps=2", "model.sparse_embedding=false"}),
+      run("clicks.json", "named", kServed,
+          {"train.max_steps=2", "model.sparse_embedding=false", "tables.embedding.shrink.age=1"}),
       0)
       << output;
   EXPECT_THAT(output, HasSubstr("model.sparse_embedding has no effect"));
+  EXPECT_THAT(output, HasSubstr("tables.embedding.shrink.age has no effect"));
 }
 
 TEST_F(ServedTables, MixedPrecision_IsEvaluated) {
