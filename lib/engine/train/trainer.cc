@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include "base/clock.h"
@@ -19,6 +20,8 @@ namespace fleet {
 namespace {
 
 using Patience = TrainingCheckpoints::Patience;
+
+constexpr std::chrono::seconds kWriteBeforeMemory{2};
 
 // Servers whose trainers run apart do not come to the same values again.
 void log_lost_updates(const std::string& folder, const TrainingPosition& at) {
@@ -525,6 +528,9 @@ void Trainer::evaluate(int64_t epoch) {
   evaluated_step_ = runner_->position().step;
   const bool best = !evaluates_only_ && follow(evaluation->sums);
   report_->evaluated(*evaluation, epoch, monotonic_seconds() - begun);
+  // A process that takes this place does not evaluate again, so the lines are written first, unless
+  // the disk does not answer.
+  if (memories_) report_->files().wait_for(kWriteBeforeMemory);
   remember();
   piece.reset();
   if (best) checkpoints_->save();  // only if this step is not saved yet
