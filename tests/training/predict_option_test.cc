@@ -18,7 +18,7 @@ class PredictOption : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_EQ(job_.run_worker({"job.json", "--set", "train.max_steps=4", "--set",
-                               "data.class_names=['a','b','c','d','e','f','g','h','i','j']"},
+                               "data.class_names=a,b,c,d,e,f,g,h,i,j"},
                               &error_),
               0)
         << error_;
