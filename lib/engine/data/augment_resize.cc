@@ -125,7 +125,7 @@ FLEET_AUGMENTATION(resize) {
               "Instead of 'resize', timm's key: the share of the resized image's side that "
               "data.image has; 224 of 256 is 0.875; 0: off")
       .choice("crop_mode", "center", {"center", "squash", "border"},
-              "How an image gets data.image's proportions: 'center' cuts off what is too long, "
+              "How an image gets data.image's proportions: 'center' cuts the longer side, "
               "'squash' changes the image's proportions, 'border' keeps all of it and fills the "
               "rest with data.mean; as timm's crop_mode");
   def.make = [](const Settings& settings, const ImageShape& image) -> std::unique_ptr<Augment> {

@@ -36,7 +36,7 @@ CropGeometry whole_image(int height, int width);
 // transformed, by an inverse DCT of half, quarter or eighth size if the geometry allows it and the
 // region stays at least as large as the output. Grey, YCbCr, RGB, CMYK and YCCK are converted to
 // the requested channels; 16-bit PNGs lose their low byte; transparency is ignored, as in Pillow
-// and torchvision, and so is the EXIF orientation of a JPEG unless images are to be upright. A JPEG
+// and torchvision, and so is the EXIF orientation of a JPEG unless data.exif is apply. A JPEG
 // that ends early, or has broken entropy code, within the rows that are read counts as damaged. The
 // other formats are decoded as a whole; of animations, only the first frame.
 class Decoder {

@@ -28,7 +28,7 @@ struct SizeReport {
   bool alike = true;  // whether all that do not fit have this size
 };
 // Images that cannot be read or decoded do not count. Sizes are as decoded: the orientation that a
-// camera notes (EXIF) changes them if images are to be upright.
+// camera notes (EXIF) changes them if `upright`.
 SizeReport read_sizes(const Source& source, const std::function<bool(int height, int width)>& fits,
                       const HeaderBounds& bounds = {}, bool upright = false);
 

@@ -51,7 +51,7 @@ struct PackManifest {
   std::string format;  // "raw" or "jpeg"
   int64_t size = 0;    // the shorter side that larger images were resized to; 0: kept
   int64_t channels = 3, quality = 0;
-  bool upright = false;  // what was made of images follows their EXIF orientation
+  bool upright = false;  // resized images are turned by their EXIF orientation
   std::vector<std::string> class_names = {};
   std::vector<std::pair<std::string, PackSplit>> splits = {};  // "train", "test"
 

@@ -59,7 +59,7 @@ std::string vocabulary_path(const SourceContext& context) {
   return named.empty() ? "" : under_root(context.root, named);
 }
 
-// Before the texts are counted: where the words are to be written.
+// The file for the words, before the texts are counted.
 void check_vocabulary_file(const SourceContext& context) {
   const auto refuse = [](const std::string& what) {
     throw Error(ErrorCode::kUsage, what, "data.vocabulary_file",

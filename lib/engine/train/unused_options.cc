@@ -194,11 +194,11 @@ std::vector<std::string> unused_table_keys(const Job& job, const Program& progra
             "parameter servers hold all tables of the model, and update the rows of a step");
   for (const ServedTable& table : served) {
     const std::string shrink = "tables." + table.name + ".shrink.";
-    const Settings& of = job.settings;
-    const bool never = of.integer(shrink + "every_steps") == 0;
+    const Settings& settings = job.settings;
+    const bool never = settings.integer(shrink + "every_steps") == 0;
     lines.add(never, {shrink + "age", shrink + "ttl"}, shrink + "every_steps is 0");
-    lines.add(!never && of.integer(shrink + "age") == 0 && of.integer(shrink + "ttl") == 0 &&
-                  !of.boolean(shrink + "by_score"),
+    lines.add(!never && settings.integer(shrink + "age") == 0 &&
+                  settings.integer(shrink + "ttl") == 0 && !settings.boolean(shrink + "by_score"),
               {shrink + "every_steps"}, "neither age, ttl nor by_score is set");
   }
   return lines.take();

@@ -4,9 +4,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <thread>
 
 #include "base/text.h"
 #include "node/reserved_ports.h"
@@ -230,7 +232,11 @@ TEST_F(TwoNodes, GuardianLost_TheOtherNodeEndsToo) {
   // Either of the two guardians will do. A process that one has just forked has its name for a
   // moment.
   std::vector<pid_t> guardians;
-  while (guardians.size() != 2) guardians = job.processes("fleet-guardian");
+  for (int look = 0; look < 1000 && guardians.size() != 2; ++look) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(look > 0 ? 10 : 0));
+    guardians = job.processes("fleet-guardian");
+  }
+  ASSERT_EQ(guardians.size(), 2u);
   ::kill(guardians[0], SIGKILL);
   EXPECT_EQ(first->wait(), 113) << first->output();
   EXPECT_EQ(second->wait(), 113) << second->output();
