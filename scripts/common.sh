@@ -85,7 +85,7 @@ within() {
     say "$text: not done after $limit s; it is ended while these run:"
     ps -eo pgid=,etimes=,args= | awk -v group="$group" '$1 == group { $1 = ""; print " " substr($0, 1, 300) }' >&2
     kill -KILL -- "-$group"
-  } 2>&1 &
+  } &
   watch=$!
   set +m
   trap 'kill -TERM -- "-$group" "-$watch" 2>/dev/null; exit 130' INT TERM  # which do not reach other groups
