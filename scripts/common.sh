@@ -124,11 +124,13 @@ group_by_folder() {
 group_if_new() { [ -e "build/$1/CMakeCache.txt" ] || export FLEET_GROUP_SOURCES=${FLEET_GROUP_SOURCES:-${2:-ALL}}; }
 
 # configure PRESET [CMAKE_OPTION...]: configures build/PRESET. FLEET_GROUP_SOURCES, if set: scripts/cmake/group_sources.cmake.
+# FLEET_CUDA_UNOPTIMIZED, if set: scripts/cmake/options.cmake.
 configure() {
   local preset=$1 output
   shift
   say "configure build/$preset"
-  output=$(cmake --preset "$preset" ${FLEET_GROUP_SOURCES:+"-DFLEET_GROUP_SOURCES=$FLEET_GROUP_SOURCES"} "$@" 2>&1) || {
+  output=$(cmake --preset "$preset" ${FLEET_GROUP_SOURCES:+"-DFLEET_GROUP_SOURCES=$FLEET_GROUP_SOURCES"} \
+    ${FLEET_CUDA_UNOPTIMIZED:+"-DFLEET_CUDA_UNOPTIMIZED=$FLEET_CUDA_UNOPTIMIZED"} "$@" 2>&1) || {
     printf '%s\n' "$output" >&2
     die_if_full "$output" "$PWD/build"
     die "cmake --preset $preset failed; run scripts/setup.sh if a package is missing"
