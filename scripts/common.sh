@@ -72,13 +72,42 @@ job_count() {
 # CPU-seconds of this script's commands that have ended.
 cpu_seconds() { awk -v ticks="$(getconf CLK_TCK)" '{ print int(($16 + $17) / ticks) }' "/proc/$$/stat"; }
 
+# within SECONDS TEXT COMMAND...: ends the command after so long, with a line that names TEXT and what still ran. Only what made a
+# process group of its own survives.
+within() {
+  local limit=$1 text=$2 group watch status=0
+  shift 2
+  set -m  # a process group for each
+  "$@" &
+  group=$!
+  {
+    sleep "$limit"
+    say "$text: not done after $limit s; it is ended while these run:"
+    ps -eo pgid=,etimes=,args= | awk -v group="$group" '$1 == group { $1 = ""; print " " substr($0, 1, 300) }' >&2
+    kill -KILL -- "-$group"
+  } &
+  watch=$!
+  set +m
+  trap 'kill -TERM -- "-$group" "-$watch" 2>/dev/null; exit 130' INT TERM  # which do not reach other groups
+  wait "$group" || status=$?
+  trap - INT TERM
+  kill -TERM -- "-$watch" 2>/dev/null || true
+  wait "$watch" 2>/dev/null || true
+  return "$status"
+}
+
 # stage TEXT COMMAND...: says what it does and how long it took. FLEET_STAGE_LOG, if set: appends text, seconds and CPU-seconds.
+# FLEET_STAGE_LIMITS, if set: seconds at most, "TEXT=SECONDS ...", for the stages that it names.
 stage() {
   local text=$1 begun=$SECONDS cpu
   cpu=$(cpu_seconds)
   shift
   say "$text"
-  "$@"
+  if [[ " ${FLEET_STAGE_LIMITS:-} " =~ \ $text=([0-9]+)\  ]]; then
+    within "${BASH_REMATCH[1]}" "$text" "$@"
+  else
+    "$@"
+  fi
   say "$text: done in $((SECONDS - begun)) s"
   [ -z "${FLEET_STAGE_LOG:-}" ] || printf '%s\t%d\t%d\n' "$text" $((SECONDS - begun)) $(($(cpu_seconds) - cpu)) >>"$FLEET_STAGE_LOG"
 }
@@ -95,11 +124,13 @@ group_by_folder() {
 group_if_new() { [ -e "build/$1/CMakeCache.txt" ] || export FLEET_GROUP_SOURCES=${FLEET_GROUP_SOURCES:-${2:-ALL}}; }
 
 # configure PRESET [CMAKE_OPTION...]: configures build/PRESET. FLEET_GROUP_SOURCES, if set: scripts/cmake/group_sources.cmake.
+# FLEET_CUDA_UNOPTIMIZED, if set: scripts/cmake/options.cmake.
 configure() {
   local preset=$1 output
   shift
   say "configure build/$preset"
-  output=$(cmake --preset "$preset" ${FLEET_GROUP_SOURCES:+"-DFLEET_GROUP_SOURCES=$FLEET_GROUP_SOURCES"} "$@" 2>&1) || {
+  output=$(cmake --preset "$preset" ${FLEET_GROUP_SOURCES:+"-DFLEET_GROUP_SOURCES=$FLEET_GROUP_SOURCES"} \
+    ${FLEET_CUDA_UNOPTIMIZED:+"-DFLEET_CUDA_UNOPTIMIZED=$FLEET_CUDA_UNOPTIMIZED"} "$@" 2>&1) || {
     printf '%s\n' "$output" >&2
     die_if_full "$output" "$PWD/build"
     die "cmake --preset $preset failed; run scripts/setup.sh if a package is missing"

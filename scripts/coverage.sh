@@ -11,7 +11,7 @@ build coverage
 find build/coverage -name '*.gcda' -delete
 say "ctest"
 # A failed test does not hide the figures: they count what ran.
-ctest --test-dir build/coverage -j "$(nproc)" --output-on-failure "$@" >&2 || say "some tests failed"
+ctest --test-dir build/coverage -j "$((2 * $(nproc)))" --output-on-failure "$@" >&2 || say "some tests failed"
 
 say "gcovr"
 mkdir -p build/coverage/report

@@ -49,8 +49,9 @@ slow() {
 }
 # Hold back the summary, from "NN% tests passed" on, until ctest has ended and its log is complete.
 run_tests() {
-  # FLEET_STAGE_LOG is for the stages of this script, not of those that are tested.
-  env -u FLEET_STAGE_LOG ctest --test-dir "build/$preset" --no-tests=error -j "$(nproc)" --output-on-failure "${options[@]}" "$@" 2>&1 | {
+  # Tests that compute count twice (FLEET_BUSY in tests/CMakeLists.txt).
+  # FLEET_STAGE_LOG and FLEET_STAGE_LIMITS are for the stages of this script, not of those that are tested.
+  env -u FLEET_STAGE_LOG -u FLEET_STAGE_LIMITS ctest --test-dir "build/$preset" --no-tests=error -j "$((2 * $(nproc)))" --output-on-failure "${options[@]}" "$@" 2>&1 | {
     summary=()
     while IFS= read -r line; do
       if [ ${#summary[@]} -gt 0 ] || [[ $line =~ ^[0-9]+%\ tests\ passed ]]; then

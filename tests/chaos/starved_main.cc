@@ -1,7 +1,7 @@
 // Holds the host of a job, one of its nodes, or all of them to a tenth of a core, by SIGSTOP and
 // SIGCONT: no node may be taken for lost, and a node that is frozen meanwhile must still be named.
 //
-//   starved --nodes 64 --seconds 60 [--tls] [--strict]
+//   starved --nodes 64 --seconds 60 [--tls] [--strict] [--at_once]
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -40,7 +40,7 @@ constexpr milliseconds kRuns{20}, kStops{180};
 struct Options {
   int nodes = 64;
   milliseconds seconds{60'000}, heartbeat_timeout{3'000};
-  bool tls = false, strict = false;
+  bool tls = false, strict = false, at_once = false;
 };
 
 // The server of the rendezvous, in a process of its own. Forks: create it before threads exist.
@@ -199,7 +199,7 @@ bool run_trial(const Options& options, Held held) {
 }
 
 // In a process of its own: gRPC's threads do not survive a fork.
-bool run_in_child(const Options& options, Held held) {
+pid_t start_child(const Options& options, Held held) {
   const pid_t child = ::fork();
   if (child < 0) throw_errno("fork");
   if (child == 0) {
@@ -212,6 +212,10 @@ bool run_in_child(const Options& options, Held held) {
     std::fflush(nullptr);
     ::_exit(code);
   }
+  return child;
+}
+
+bool went_well(pid_t child) {
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -230,10 +234,17 @@ int run(const CommandLine& line) {
   options.heartbeat_timeout = time("heartbeat_timeout");
   options.tls = settings.boolean("tls");
   options.strict = settings.boolean("strict");
+  options.at_once = settings.boolean("at_once");
   bool well = true;
+  std::vector<pid_t> children;
   for (const Held held : {Held::kHost, Held::kOneNode, Held::kAllNodes}) {
-    well = run_in_child(options, held) && well;
+    const pid_t child = start_child(options, held);
+    if (options.at_once)
+      children.push_back(child);
+    else
+      well = went_well(child) && well;
   }
+  for (const pid_t child : children) well = went_well(child) && well;
   return well ? 0 : 1;
 }
 
@@ -246,7 +257,8 @@ Command make_command() {
       .number({.key = "seconds", .value = "S"}, 60, 0, 86'400, "how long to hold them")
       .number({.key = "heartbeat_timeout", .value = "S"}, 3, 0.2, 3600, "as of fleetrun")
       .flag({.key = "tls"}, "with mutual TLS")
-      .flag({.key = "strict"}, "also check when the frozen node is named");
+      .flag({.key = "strict"}, "also check when the frozen node is named")
+      .flag({.key = "at_once"}, "the three at the same time");
   command.run = run;
   return command;
 }

@@ -13,7 +13,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kJob[] = R"({
+constexpr char kGenerateJob[] = R"({
   "task": "causal_lm",
   "model": {"name": "llama", "vocab_size": 300, "hidden_size": 32, "intermediate_size": 64,
             "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -31,7 +31,7 @@ class GenerateCommand : public ::testing::Test {
     std::string lines;
     for (int i = 0; i < 400; ++i) lines += "{\"text\": \"the cat sat on the green mat.\"}\n";
     write_file_atomically(folder_.path() + "/a.jsonl", lines);
-    write_file_atomically(folder_.path() + "/job.json", kJob);
+    write_file_atomically(folder_.path() + "/job.json", kGenerateJob);
     run({"train_tokenizer", "a.jsonl", "-o", "tokenizer.json", "--vocabulary_size", "300"});
     run({"tokenize", "a.jsonl", "--tokenizer", "tokenizer.json", "-o", "train.bin"});
   }

@@ -156,8 +156,8 @@ TEST_F(ServedTraining, TrainersThatRunApart_EvaluateSaveAndResume) {
   }
 }
 
-const std::vector<std::string> kLong = {"train.epochs=1000", "checkpoint.every_steps=10",
-                                        "train.evaluate_every=0", "train.output=long"};
+const std::vector<std::string> kLongServers = {"train.epochs=1000", "checkpoint.every_steps=10",
+                                               "train.evaluate_every=0", "train.output=long"};
 constexpr char kFirstCheckpoint[] = "long/checkpoints/step_00000010/state.json";
 
 // The fleet-worker of that role and number.
@@ -171,7 +171,7 @@ pid_t process_of(const TrainingJob& job, const std::string& variable) {
 }
 
 TEST_F(ServedTraining, ServerKilled_JobEndsNamingIt) {
-  const auto fleetrun = job.start("long", kServed, kLong);
+  const auto fleetrun = job.start("long", kServed, kLongServers);
   job.folder().wait_for(kFirstCheckpoint);
   kill(process_of(job, "TRAINING_ROLE=PSERVER"), SIGKILL);
   EXPECT_EQ(fleetrun->wait(), 128 + SIGKILL) << fleetrun->output();
@@ -183,7 +183,7 @@ TEST_F(ServedTraining, ServerKilled_JobEndsNamingIt) {
 }
 
 TEST_F(ServedTraining, TrainerKilled_JobEndsNamingIt) {
-  const auto fleetrun = job.start("long", kServed, kLong);
+  const auto fleetrun = job.start("long", kServed, kLongServers);
   job.folder().wait_for(kFirstCheckpoint);
   kill(job.worker("1"), SIGKILL);
   EXPECT_EQ(fleetrun->wait(), 128 + SIGKILL) << fleetrun->output();
@@ -194,7 +194,7 @@ TEST_F(ServedTraining, TrainerKilled_JobEndsNamingIt) {
 }
 
 TEST_F(ServedTraining, StoppedBySignal_Saves) {
-  const auto fleetrun = job.start("long", kServed, kLong);
+  const auto fleetrun = job.start("long", kServed, kLongServers);
   job.folder().wait_for(kFirstCheckpoint);
   fleetrun->signal(SIGTERM);
   EXPECT_EQ(fleetrun->wait(), 128 + SIGTERM) << fleetrun->output();
@@ -203,7 +203,7 @@ TEST_F(ServedTraining, StoppedBySignal_Saves) {
 }
 
 TEST_F(ServedTraining, TrainersThatRunApart_SaveWhenStoppedBySignal) {
-  std::vector<std::string> overrides = kLong;
+  std::vector<std::string> overrides = kLongServers;
   overrides.push_back("strategy.a_sync=true");
   const auto fleetrun = job.start("long", kServed, overrides);
   job.folder().wait_for(kFirstCheckpoint);

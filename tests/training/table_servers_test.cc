@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-const std::vector<std::string> kServed = {"--server_num=2", "--worker_num=2"};
+const std::vector<std::string> kServedTables = {"--server_num=2", "--worker_num=2"};
 
 // Clicks whose best AUC is known; ids are hashes of 63 bits.
 constexpr char kClicks[] = R"({
@@ -95,7 +95,7 @@ pid_t first_server(const TrainingJob& job) {
 }
 
 TEST_F(ServedTables, KilledServer_RestartsToTheSameEnd) {
-  ASSERT_EQ(run("clicks.json", "whole", kServed), 0) << output;
+  ASSERT_EQ(run("clicks.json", "whole", kServedTables), 0) << output;
   EXPECT_THAT(output, HasSubstr("best possible AUC"));
   const double best = std::stod(output.substr(output.find("rows is ") + 8));
   EXPECT_GT(last_auc(job, "whole"), best - 0.03);
@@ -130,7 +130,7 @@ std::string some_clicks(int count, uint64_t seed, uint64_t most) {
 
 TEST_F(ServedTables, KeysWithoutEffect_AreNamed) {
   ASSERT_EQ(
-      run("clicks.json", "named", kServed,
+      run("clicks.json", "named", kServedTables,
           {"train.max_steps=2", "model.sparse_embedding=false", "tables.embedding.shrink.age=1"}),
       0)
       << output;
@@ -139,7 +139,8 @@ TEST_F(ServedTables, KeysWithoutEffect_AreNamed) {
 }
 
 TEST_F(ServedTables, MixedPrecision_IsEvaluated) {
-  ASSERT_EQ(run("clicks.json", "amp", kServed, {"train.max_steps=40", "strategy.amp=true"}), 0)
+  ASSERT_EQ(run("clicks.json", "amp", kServedTables, {"train.max_steps=40", "strategy.amp=true"}),
+            0)
       << output;
   EXPECT_GT(last_auc(job, "amp"), 0.6);
 }
@@ -152,10 +153,11 @@ TEST_F(ServedTables, EmptySection_NamesNoTables) {
 }
 
 TEST_F(ServedTables, MistypedRule_NamesItsKeyAndTheRules) {
-  EXPECT_EQ(run("clicks.json", "refused", kServed, {"tables.embedding.rule.name=adagard"}), 2);
+  EXPECT_EQ(run("clicks.json", "refused", kServedTables, {"tables.embedding.rule.name=adagard"}),
+            2);
   EXPECT_THAT(output, AllOf(HasSubstr("tables.embedding.rule.name"), HasSubstr("'adagrad'?"),
                             HasSubstr("naive"), Not(HasSubstr("start 2 processes"))));
-  EXPECT_EQ(run("clicks.json", "refused", kServed, {"tables.embedding.rule.lr=0.1"}), 2);
+  EXPECT_EQ(run("clicks.json", "refused", kServedTables, {"tables.embedding.rule.lr=0.1"}), 2);
   EXPECT_THAT(output, HasSubstr("'tables.embedding.rule.learning_rate'?"));
 }
 
@@ -182,7 +184,7 @@ TEST_F(ServedTables, Prediction_NeedsNoServers) {
 }
 
 TEST_F(ServedTables, EvaluationAlone_ReadsTheRowsOfTheCheckpoint) {
-  ASSERT_EQ(run("clicks.json", "trained", kServed, {"train.max_steps=40"}), 0) << output;
+  ASSERT_EQ(run("clicks.json", "trained", kServedTables, {"train.max_steps=40"}), 0) << output;
   const double auc = last_auc(job, "trained");
   EXPECT_GT(auc, 0.6);
   const std::string weights = "checkpoint.resume=" + newest("trained");
@@ -191,7 +193,7 @@ TEST_F(ServedTables, EvaluationAlone_ReadsTheRowsOfTheCheckpoint) {
             0)
       << output;
   EXPECT_NEAR(last_auc(job, "evaluated", "evaluations.jsonl"), auc, 1e-9);
-  EXPECT_EQ(run("clicks.json", "served", kServed, {"train.evaluate_only=true", weights}), 2);
+  EXPECT_EQ(run("clicks.json", "served", kServedTables, {"train.evaluate_only=true", weights}), 2);
 }
 
 TEST_F(ServedTables, GradientMerge_ResumesWithinAnUpdate) {
@@ -200,7 +202,7 @@ TEST_F(ServedTables, GradientMerge_ResumesWithinAnUpdate) {
   const auto train = [&](const std::string& name, int steps, const std::string& more) {
     std::vector<std::string> overrides = merged;
     overrides.insert(overrides.end(), {"train.max_steps=" + std::to_string(steps), more});
-    return run("clicks.json", name, kServed, overrides);
+    return run("clicks.json", name, kServedTables, overrides);
   };
   ASSERT_EQ(train("whole", 16, "train.evaluate_every=0"), 0) << output;
   ASSERT_EQ(train("half", 6, "train.evaluate_every=0"), 0) << output;  // within the second update
@@ -214,7 +216,7 @@ TEST_F(ServedTables, GradientMerge_ResumesWithinAnUpdate) {
 // Trainer 0 saves alone, while others are within other updates.
 TEST_F(ServedTables, GradientMergeApart_SavesAndResumesWithinAnUpdate) {
   const auto train = [&](int steps) {
-    return run("clicks.json", "apart", kServed,
+    return run("clicks.json", "apart", kServedTables,
                {"strategy.a_sync=true", "strategy.gradient_merge=true",
                 "strategy.gradient_merge_configs.k_steps=4", "checkpoint.every_steps=15",
                 "checkpoint.resume=auto", "train.max_steps=" + std::to_string(steps)});
@@ -227,14 +229,15 @@ TEST_F(ServedTables, GradientMergeApart_SavesAndResumesWithinAnUpdate) {
 }
 
 TEST_F(ServedTables, MoreIdsThanRows_AreRefusedBeforeTheStart) {
-  EXPECT_EQ(run("clicks.json", "dense", kServed, {"tables=null", "model.ids=100"}), 2);
+  EXPECT_EQ(run("clicks.json", "dense", kServedTables, {"tables=null", "model.ids=100"}), 2);
   EXPECT_THAT(output, HasSubstr("data.ids"));
 }
 
 TEST_F(ServedTables, ModesThatRunApart_LearnAndSaveTables) {
   for (const std::string mode : {"a_sync=true", "a_sync_configs.k_steps=4"}) {
-    ASSERT_EQ(run("clicks.json", mode, kServed, {"strategy." + mode, "checkpoint.every_steps=50"}),
-              0)
+    ASSERT_EQ(
+        run("clicks.json", mode, kServedTables, {"strategy." + mode, "checkpoint.every_steps=50"}),
+        0)
         << output;
     const double best = std::stod(output.substr(output.find("rows is ") + 8));
     EXPECT_GT(last_auc(job, mode), best - 0.05) << mode;
@@ -244,7 +247,7 @@ TEST_F(ServedTables, ModesThatRunApart_LearnAndSaveTables) {
 }
 
 TEST_F(ServedTables, AdmissionInGeo_IsRefusedByName) {
-  EXPECT_EQ(run("clicks.json", "geo", kServed,
+  EXPECT_EQ(run("clicks.json", "geo", kServedTables,
                 {"strategy.a_sync_configs.k_steps=4", "tables.embedding.entry.kind=count",
                  "tables.embedding.entry.count=2"}),
             2);

@@ -14,7 +14,7 @@
 namespace fleet {
 namespace {
 
-constexpr char kJob[] = R"({
+constexpr char kLenetJob[] = R"({
   "model": {"name": "lenet", "num_classes": 10},
   "data": {"source": "synthetic", "image": {"channels": 1, "height": 28, "width": 28},
            "train": {"samples": 1280}, "test": {"samples": 90}},
@@ -25,7 +25,7 @@ constexpr char kJob[] = R"({
 
 }  // namespace
 
-TrainingJob::TrainingJob() { write_file_atomically(path("job.json"), kJob); }
+TrainingJob::TrainingJob() { write_file_atomically(path("job.json"), kLenetJob); }
 
 std::unique_ptr<Fleetrun> TrainingJob::start(const std::string& name,
                                              std::vector<std::string> options,

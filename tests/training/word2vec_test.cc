@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-constexpr char kJob[] = R"({
+constexpr char kWord2vecJob[] = R"({
   "task": "skip_gram", "model": {"name": "word2vec", "ids": 64, "dim": 16},
   "data": {"source": "skip_gram", "train": {"file": "text"}, "window": 2, "subsample": 0,
            "token_cache": "cache", "vocabulary_file": "words", "global_batch_size": 128},
@@ -79,7 +79,7 @@ class Word2vecTraining : public ::testing::Test {
  protected:
   Word2vecTraining() {
     write_file_atomically(job.path("text"), sentences());
-    write_file_atomically(job.path("job.json"), kJob);
+    write_file_atomically(job.path("job.json"), kWord2vecJob);
   }
 
   std::string newest() const { return *latest_checkpoint(job.path("out/checkpoints")); }

@@ -21,7 +21,7 @@ JobRequest request(const std::string& job_id) {
   return wanted;
 }
 
-Error refusal(JobTable& table, const JobRequest& wanted) {
+Error table_refusal(JobTable& table, const JobRequest& wanted) {
   return thrown_by([&] { table.prepare(wanted, 0); });
 }
 
@@ -59,7 +59,7 @@ TEST(JobTable, Job_GoesThroughItsPhases) {
 TEST(JobTable, Names_AreUniqueAmongTheLiving) {
   JobTable table("ann", {});
   const int first = table.prepare(request("a"), 0).number();
-  EXPECT_THAT(refusal(table, request("a")), IsUsageError("job a"));
+  EXPECT_THAT(table_refusal(table, request("a")), IsUsageError("job a"));
   table.on_launched(first, 1, 0);
   table.on_ended(first, 0, 1);
   const int second = table.prepare(request("a"), 2).number();
@@ -72,7 +72,7 @@ TEST(JobTable, Names_AreUniqueAmongTheLiving) {
 TEST(JobTable, Reservation_LeavesNothing) {
   JobTable table("ann", {"0"});
   const int a = table.prepare(request("a"), 0).number();
-  EXPECT_THAT(refusal(table, request("b")), IsUsageError());
+  EXPECT_THAT(table_refusal(table, request("b")), IsUsageError());
   table.on_ended(a, 0, 1);
   EXPECT_THAT(table.all(), IsEmpty());
   EXPECT_THAT(table.prepare(request("b"), 2).gpus(), ElementsAre("0"));
@@ -85,7 +85,7 @@ TEST(JobTable, RefusedJob_HasNoGpus) {
   JobRequest first = request("a");
   first.mutable_gpus()->set_none(true);
   const int a = table.prepare(first, 0).number();
-  EXPECT_THAT(refusal(table, request("b")), IsUsageError());
+  EXPECT_THAT(table_refusal(table, request("b")), IsUsageError());
   table.on_ended(a, 0, 1);
   EXPECT_THAT(table.prepare(request("c"), 2).gpus(), ElementsAre("0"));
 }
@@ -94,7 +94,7 @@ TEST(JobTable, AnotherUsersJob_IsRefused) {
   JobTable table("ann", {});
   JobRequest wanted = request("a");
   wanted.set_user("bob");
-  EXPECT_THAT(refusal(table, wanted), IsUsageError());
+  EXPECT_THAT(table_refusal(table, wanted), IsUsageError());
   wanted.clear_user();
   EXPECT_EQ(table.prepare(wanted, 0).record().job_id(), "a");
 }

@@ -8,7 +8,7 @@ namespace {
 using namespace std::chrono_literals;
 using wire::LiveRank;
 
-constexpr int64_t kMs = 1'000'000, kSecond = 1000 * kMs;
+constexpr int64_t kMillisecond = 1'000'000, kOneSecond = 1000 * kMillisecond;
 
 struct LiveTableTest : ::testing::Test {
   LiveTableTest() { table.begin(now); }
@@ -21,19 +21,19 @@ struct LiveTableTest : ::testing::Test {
     report.set_steps(count);
     report.set_step(1000 + count);
     report.set_target(2000);
-    report.set_step_at_ns(count * step_ms * kMs);
+    report.set_step_at_ns(count * step_ms * kMillisecond);
     report.set_samples(count * 32);
-    report.set_step_ns(count * step_ms * kMs);
-    report.set_input_ns(count * input_ms * kMs);
-    report.set_exposed_ns(count * peers_ms * kMs);
+    report.set_step_ns(count * step_ms * kMillisecond);
+    report.set_input_ns(count * input_ms * kMillisecond);
+    report.set_exposed_ns(count * peers_ms * kMillisecond);
     return report;
   }
   RankUsage usage(int rank, int64_t seconds, double cores) {
     RankUsage report;
     report.set_rank(rank);
-    report.set_at_ns(seconds * kSecond);
+    report.set_at_ns(seconds * kOneSecond);
     report.set_cpu_ms(static_cast<int64_t>(1000 * cores * static_cast<double>(seconds)));
-    report.set_delayed_ns(seconds * kSecond / 4);
+    report.set_delayed_ns(seconds * kOneSecond / 4);
     report.set_memory(int64_t{1} << 30);
     return report;
   }
@@ -112,8 +112,8 @@ TEST_F(LiveTableTest, OldSteps_DoNotCount) {
   for (int second = 1; second <= 60; ++second) {
     const int64_t ms = second <= 30 ? 100 : 500;
     report.set_steps(report.steps() + 1000 / ms);
-    report.set_step_ns(report.step_ns() + kSecond);
-    report.set_step_at_ns(report.step_at_ns() + kSecond);
+    report.set_step_ns(report.step_ns() + kOneSecond);
+    report.set_step_at_ns(report.step_at_ns() + kOneSecond);
     update(report);
     if (second == 42) EXPECT_DOUBLE_EQ(rank(0).step_ms(), 500);
   }
@@ -144,7 +144,7 @@ TEST_F(LiveTableTest, WaitingOfADevice_FindsTheSlowestRank) {
     for (int number : {0, 1, 2}) {
       RankSteps report = steps(number, count, 100, 0, 0);
       report.clear_exposed_ns();
-      report.set_waited_ns(count * (number == 2 ? 5 : 60) * kMs);
+      report.set_waited_ns(count * (number == 2 ? 5 : 60) * kMillisecond);
       update(report);
     }
   }

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using wire::Bottleneck;
 using wire::Cause;
 
-constexpr double kMs = 1e6;
+constexpr double kNsPerMs = 1e6;
 
 // A healthy job: 100 ms a step, in which servers answer within 6 ms and compute for 2 ms.
 struct Job {
@@ -32,12 +32,12 @@ struct Job {
     for (int t = 0; t < trainer_count; ++t) {
       trainers.push_back({.rank = t,
                           .local_rank = server_count + t,
-                          .step = 100 * kMs,
-                          .input = 1 * kMs,
-                          .exposed = 6 * kMs,
-                          .exchange = 6 * kMs,
+                          .step = 100 * kNsPerMs,
+                          .input = 1 * kNsPerMs,
+                          .exposed = 6 * kNsPerMs,
+                          .exchange = 6 * kNsPerMs,
                           .cores = 4});
-      trainers.back().answers.assign(static_cast<size_t>(server_count), 6 * kMs);
+      trainers.back().answers.assign(static_cast<size_t>(server_count), 6 * kNsPerMs);
     }
   }
   // Every trainer waits longer for this server.
@@ -59,7 +59,7 @@ struct Job {
       one.exchange += ns;
       one.step += ns;
     }
-    for (ServerTimes& one : servers) one.busy = (2 * kMs + ns) / trainers[0].step;
+    for (ServerTimes& one : servers) one.busy = (2 * kNsPerMs + ns) / trainers[0].step;
   }
   // In sync, the others wait for this trainer, through all servers.
   void slow_trainer(int trainer, double ns) {
@@ -87,7 +87,7 @@ TEST(ServerCauses, HealthyJob_HasNone) {
 TEST(ServerCauses, SlowServer_IsNamedWithItsAddress) {
   for (const int count : {2, 3, 8}) {
     Job job(4, count);
-    job.slow_down(1, 60 * kMs);
+    job.slow_down(1, 60 * kNsPerMs);
     const Bottleneck found = job.found();
     ASSERT_EQ(found.causes_size(), 1) << count;
     EXPECT_EQ(found.causes(0).kind(), Cause::SERVER);
@@ -100,7 +100,7 @@ TEST(ServerCauses, SlowServer_IsNamedWithItsAddress) {
 
 TEST(ServerCauses, ReasonOfASlowServer_IsInItsAction) {
   Job job(2, 3);
-  job.slow_down(2, 60 * kMs);
+  job.slow_down(2, 60 * kNsPerMs);
   job.servers[2].received = 2e6;
   EXPECT_THAT(job.found().causes(0).action(), HasSubstr("200 % of the bytes"));
   job.servers[2].delayed = 0.4;
@@ -112,7 +112,7 @@ TEST(ServerCauses, ReasonOfASlowServer_IsInItsAction) {
 TEST(ServerCauses, BusyServers_AreTooFew) {
   for (const int count : {1, 2, 4}) {
     Job job(4, count);
-    job.fill(80 * kMs);
+    job.fill(80 * kNsPerMs);
     const Bottleneck found = job.found();
     ASSERT_EQ(found.causes_size(), 1) << count;
     EXPECT_EQ(found.causes(0).kind(), Cause::SERVER);
@@ -123,7 +123,7 @@ TEST(ServerCauses, BusyServers_AreTooFew) {
 
 TEST(ServerCauses, IdleServersThatTrainersWaitFor_AreTheNetwork) {
   Job job(4, 2);
-  job.fill(80 * kMs);
+  job.fill(80 * kNsPerMs);
   for (ServerTimes& one : job.servers) one.busy = 0.02;
   const Bottleneck found = job.found(2);
   ASSERT_EQ(found.causes_size(), 1);
@@ -132,7 +132,7 @@ TEST(ServerCauses, IdleServersThatTrainersWaitFor_AreTheNetwork) {
 
 TEST(ServerCauses, SlowTrainerInSync_StaysTheStraggler) {
   Job job(3, 2);
-  job.slow_trainer(2, 60 * kMs);
+  job.slow_trainer(2, 60 * kNsPerMs);
   const Bottleneck found = job.found();
   ASSERT_EQ(found.causes_size(), 1);
   EXPECT_EQ(found.causes(0).kind(), Cause::STRAGGLER);
@@ -142,7 +142,7 @@ TEST(ServerCauses, SlowTrainerInSync_StaysTheStraggler) {
 // Trainers that run apart keep a server busy for others while they compute.
 TEST(ServerCauses, HalfBusyServersApart_AreNotTooFew) {
   Job job(4, 2);
-  job.fill(30 * kMs);
+  job.fill(30 * kNsPerMs);
   for (ServerTimes& one : job.servers) one.busy = 0.4, one.apart = true;
   ASSERT_EQ(job.found().causes_size(), 1);
   EXPECT_EQ(job.found().causes(0).kind(), Cause::COMMUNICATION);
@@ -166,7 +166,7 @@ TEST(ServerCauses, InjectedTimes_AreFoundTenOfTen) {
         one.input = vary(one.input);
       }
       const int slow = std::uniform_int_distribution<>(0, std::min(trainers, servers) - 1)(random);
-      const double time = std::uniform_real_distribution<>(40, 200)(random) * kMs;
+      const double time = std::uniform_real_distribution<>(40, 200)(random) * kNsPerMs;
       if (kind == 0) job.slow_down(slow, time);
       if (kind == 1) job.fill(time);
       if (kind == 2) job.slow_trainer(slow, time);

@@ -18,9 +18,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kNsPerSecond = 1'000'000'000;
 // The moment at which the tests begin, on both clocks.
-constexpr int64_t kNow = 5000 * kSecond, kUnix = 1'800'000'000 * kSecond;
+constexpr int64_t kWrittenAt = 5000 * kNsPerSecond, kUnix = 1'800'000'000 * kNsPerSecond;
 
 struct StepFileTest : ::testing::Test {
   StepFileTest() {
@@ -32,15 +32,16 @@ struct StepFileTest : ::testing::Test {
   ~StepFileTest() override { std::filesystem::remove_all(folder); }
 
   void append(const std::string& text) const { std::ofstream(path, std::ios::app) << text; }
-  // `after`: seconds since kNow at which the file was last changed.
+  // `after`: seconds since kWrittenAt at which the file was last changed.
   void set_changed(double after) const {
-    const auto ns = kUnix + static_cast<int64_t>(after * kSecond);
-    const timespec times[] = {{ns / kSecond, ns % kSecond}, {ns / kSecond, ns % kSecond}};
+    const auto ns = kUnix + static_cast<int64_t>(after * kNsPerSecond);
+    const timespec times[] = {{ns / kNsPerSecond, ns % kNsPerSecond},
+                              {ns / kNsPerSecond, ns % kNsPerSecond}};
     ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
   }
   std::vector<std::string> read(bool ended = false) {
     std::vector<std::string> texts;
-    for (const StepText& line : file->read(kNow, kUnix, ended)) texts.push_back(line.text);
+    for (const StepText& line : file->read(kWrittenAt, kUnix, ended)) texts.push_back(line.text);
     return texts;
   }
 
@@ -52,7 +53,7 @@ TEST_F(StepFileTest, MissingFile_HasNoLines) {
   EXPECT_THAT(read(), IsEmpty());
   append("a\n");
   EXPECT_THAT(read(), ElementsAre("a"));
-  EXPECT_THAT(StepFile("").read(kNow, kUnix), IsEmpty());
+  EXPECT_THAT(StepFile("").read(kWrittenAt, kUnix), IsEmpty());
 }
 
 TEST_F(StepFileTest, LinesInHalves_ComeOnceAndWhole) {
@@ -143,25 +144,25 @@ TEST_F(StepFileTest, EndlessLine_IsOneDamagedReport) {
 TEST_F(StepFileTest, Times_EndWithTheLastChange) {
   append("a\nb\n");
   set_changed(-0.25);
-  std::vector<StepText> lines = file->read(kNow, kUnix);
+  std::vector<StepText> lines = file->read(kWrittenAt, kUnix);
   ASSERT_EQ(lines.size(), 2u);
-  EXPECT_EQ(lines[0].at_ns, kNow - kSecond / 4);  // it is not known since when
-  EXPECT_EQ(lines[1].at_ns, kNow - kSecond / 4);
+  EXPECT_EQ(lines[0].at_ns, kWrittenAt - kNsPerSecond / 4);  // it is not known since when
+  EXPECT_EQ(lines[1].at_ns, kWrittenAt - kNsPerSecond / 4);
   append("c\nd\n");
   set_changed(0.75);
-  lines = file->read(kNow + kSecond, kUnix + kSecond);
+  lines = file->read(kWrittenAt + kNsPerSecond, kUnix + kNsPerSecond);
   ASSERT_EQ(lines.size(), 2u);
-  EXPECT_EQ(lines[0].at_ns, kNow + kSecond / 4);
-  EXPECT_EQ(lines[1].at_ns, kNow + 3 * kSecond / 4);
+  EXPECT_EQ(lines[0].at_ns, kWrittenAt + kNsPerSecond / 4);
+  EXPECT_EQ(lines[1].at_ns, kWrittenAt + 3 * kNsPerSecond / 4);
 }
 
 TEST_F(StepFileTest, WrongClockOfAFileServer_IsBounded) {
   append("a\n");
   set_changed(1000);
-  EXPECT_EQ(file->read(kNow, kUnix)[0].at_ns, kNow);
+  EXPECT_EQ(file->read(kWrittenAt, kUnix)[0].at_ns, kWrittenAt);
   append("b\n");
   set_changed(-1000);
-  EXPECT_EQ(file->read(kNow + kSecond, kUnix + kSecond)[0].at_ns, kNow);
+  EXPECT_EQ(file->read(kWrittenAt + kNsPerSecond, kUnix + kNsPerSecond)[0].at_ns, kWrittenAt);
 }
 
 }  // namespace

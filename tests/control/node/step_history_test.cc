@@ -20,7 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kOneSecond = 1'000'000'000;
 
 struct StepHistoryTest : ::testing::Test {
   StepHistoryTest() {
@@ -32,15 +32,15 @@ struct StepHistoryTest : ::testing::Test {
 
   // `second`: since the tests began.
   static StepHistory::Moment at(int64_t second) {
-    return {second * kSecond, 1e9 + static_cast<double>(second)};
+    return {second * kOneSecond, 1e9 + static_cast<double>(second)};
   }
   void begin(bool overwrite = false) {
     history.begin(path, 4, overwrite, at(0));
     steps.clear();
   }
   void report(int rank, int64_t second, const ReportedStep& step) {
-    steps[rank].add(step, second * kSecond);
-    history.add(rank, step, *steps[rank].progress(), second * kSecond, at(second + 1));
+    steps[rank].add(step, second * kOneSecond);
+    history.add(rank, step, *steps[rank].progress(), second * kOneSecond, at(second + 1));
   }
   std::vector<Json> lines(const std::string& of = "") {
     history.flush();

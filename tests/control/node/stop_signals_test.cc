@@ -9,52 +9,52 @@ namespace {
 using namespace std::chrono_literals;
 using Meaning = StopSignals::Meaning;
 
-constexpr StopSignals::Time kStart = StopSignals::Time() + 100s;
+constexpr StopSignals::Time kStopStart = StopSignals::Time() + 100s;
 
 TEST(StopSignals, FirstSignal_StopsAndEachLaterOneKills) {
   StopSignals signals;
   EXPECT_FALSE(signals.any());
-  EXPECT_EQ(signals.on_signal(SIGTERM, kStart), Meaning::kStop);
-  EXPECT_EQ(signals.on_signal(SIGTERM, kStart + 1ms), Meaning::kKill);
-  EXPECT_EQ(signals.on_signal(SIGINT, kStart + 1h), Meaning::kKill);
+  EXPECT_EQ(signals.on_signal(SIGTERM, kStopStart), Meaning::kStop);
+  EXPECT_EQ(signals.on_signal(SIGTERM, kStopStart + 1ms), Meaning::kKill);
+  EXPECT_EQ(signals.on_signal(SIGINT, kStopStart + 1h), Meaning::kKill);
   EXPECT_EQ(signals.own(), SIGTERM);
 }
 
 TEST(StopSignals, OwnOrderThatComesBack_ChangesNothing) {
   StopSignals signals;
-  EXPECT_EQ(signals.on_signal(SIGTERM, kStart), Meaning::kStop);
-  signals.on_stop_command(SIGTERM, kStart + 1ms);
-  EXPECT_EQ(signals.on_signal(SIGTERM, kStart + 2ms), Meaning::kKill);
+  EXPECT_EQ(signals.on_signal(SIGTERM, kStopStart), Meaning::kStop);
+  signals.on_stop_command(SIGTERM, kStopStart + 1ms);
+  EXPECT_EQ(signals.on_signal(SIGTERM, kStopStart + 2ms), Meaning::kKill);
 }
 
 TEST(StopSignals, SameSignalSoonAfterAnotherNodes_IsACopyOnce) {
   StopSignals signals;
-  signals.on_stop_command(SIGTERM, kStart);
-  EXPECT_EQ(signals.on_signal(SIGTERM, kStart + StopSignals::kFanOut), Meaning::kCopy);
-  EXPECT_EQ(signals.on_signal(SIGTERM, kStart + StopSignals::kFanOut), Meaning::kKill);
+  signals.on_stop_command(SIGTERM, kStopStart);
+  EXPECT_EQ(signals.on_signal(SIGTERM, kStopStart + StopSignals::kFanOut), Meaning::kCopy);
+  EXPECT_EQ(signals.on_signal(SIGTERM, kStopStart + StopSignals::kFanOut), Meaning::kKill);
 }
 
 TEST(StopSignals, InterruptLongAfterAnotherNodes_Kills) {
   StopSignals signals;
-  signals.on_stop_command(SIGINT, kStart);
-  signals.on_stop_command(SIGINT, kStart + 200ms);  // of a third node
-  EXPECT_EQ(signals.on_signal(SIGINT, kStart + StopSignals::kFanOut + 1ms), Meaning::kKill);
+  signals.on_stop_command(SIGINT, kStopStart);
+  signals.on_stop_command(SIGINT, kStopStart + 200ms);  // of a third node
+  EXPECT_EQ(signals.on_signal(SIGINT, kStopStart + StopSignals::kFanOut + 1ms), Meaning::kKill);
 }
 
 // A cluster evicts a job node by node.
 TEST(StopSignals, FirstSignalOfEachNode_IsACopyHoweverLate) {
   for (const int signal : {SIGTERM, SIGHUP}) {
     StopSignals signals;
-    signals.on_stop_command(signal, kStart);
-    EXPECT_EQ(signals.on_signal(signal, kStart + 1min), Meaning::kCopy);
-    EXPECT_EQ(signals.on_signal(signal, kStart + 1min), Meaning::kKill);
+    signals.on_stop_command(signal, kStopStart);
+    EXPECT_EQ(signals.on_signal(signal, kStopStart + 1min), Meaning::kCopy);
+    EXPECT_EQ(signals.on_signal(signal, kStopStart + 1min), Meaning::kKill);
   }
 }
 
 TEST(StopSignals, OtherSignalThanAnotherNodes_Kills) {
   StopSignals signals;
-  signals.on_stop_command(SIGTERM, kStart);
-  EXPECT_EQ(signals.on_signal(SIGINT, kStart + 1ms), Meaning::kKill);
+  signals.on_stop_command(SIGTERM, kStopStart);
+  EXPECT_EQ(signals.on_signal(SIGINT, kStopStart + 1ms), Meaning::kKill);
 }
 
 }  // namespace

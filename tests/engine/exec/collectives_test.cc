@@ -37,8 +37,8 @@ Floats part(const Floats& all, size_t index, size_t parts) {
 }
 
 // A rank's Program: x is fed, the collectives run on streams of their own.
-struct Net {
-  Net(int64_t rows, int64_t columns) {
+struct CollectivesNet {
+  CollectivesNet(int64_t rows, int64_t columns) {
     section = program.add_section("always", {});
     x = program.feed("x", DType::kFloat32, {rows, columns});
   }
@@ -78,7 +78,7 @@ struct Net {
 };
 
 // Builds a rank's Program and returns what is read of it; kNoVar: nothing.
-using Build = std::function<VarId(Net&, int rank)>;
+using Build = std::function<VarId(CollectivesNet&, int rank)>;
 
 // The values that each rank reads after two steps.
 std::vector<Floats> run_on(const std::string& backend, int ranks, int64_t rows, int64_t columns,
@@ -87,7 +87,7 @@ std::vector<Floats> run_on(const std::string& backend, int ranks, int64_t rows, 
   std::mutex mutex;
   run_ranks(on_one_host(backend, ranks), [&](Rank& rank) {
     const int self = rank.comm.rank();
-    Net net(rows, columns);
+    CollectivesNet net(rows, columns);
     const VarId kept = build(net, self);
     std::vector<VarId> keep;
     if (kept != kNoVar) keep.push_back(kept);
@@ -124,7 +124,7 @@ class Collectives : public testing::TestWithParam<Case> {
 
 TEST_P(Collectives, AllReduce_SumsOrTakesTheLargest) {
   for (const std::string op : {"sum", "min", "max"}) {
-    const auto results = run(3, [&](Net& net, int) {
+    const auto results = run(3, [&](CollectivesNet& net, int) {
       net.group({0, 1, 2});
       return net.in_place("all_reduce", net.copied(), {{"op", op}});
     });
@@ -135,7 +135,7 @@ TEST_P(Collectives, AllReduce_SumsOrTakesTheLargest) {
 }
 
 TEST_P(Collectives, Reduce_SumsOnItsRoot) {
-  const auto results = run(3, [](Net& net, int) {
+  const auto results = run(3, [](CollectivesNet& net, int) {
     net.group({0, 1, 2});
     return net.in_place("reduce", net.copied(), {{"root", int64_t{2}}});
   });
@@ -143,7 +143,7 @@ TEST_P(Collectives, Reduce_SumsOnItsRoot) {
 }
 
 TEST_P(Collectives, Broadcast_ComesFromItsRoot) {
-  const auto results = run(3, [](Net& net, int) {
+  const auto results = run(3, [](CollectivesNet& net, int) {
     net.group({0, 1, 2});
     return net.in_place("broadcast", net.copied(), {{"root", int64_t{1}}});
   });
@@ -151,7 +151,7 @@ TEST_P(Collectives, Broadcast_ComesFromItsRoot) {
 }
 
 TEST_P(Collectives, FetchParameters_CopiesTheRoots) {
-  const auto results = run(3, [](Net& net, int) {
+  const auto results = run(3, [](CollectivesNet& net, int) {
     net.group({0, 1, 2});
     return net.made("fetch_parameters", {{"root", int64_t{2}}});
   });
@@ -159,7 +159,7 @@ TEST_P(Collectives, FetchParameters_CopiesTheRoots) {
 }
 
 TEST_P(Collectives, AllGather_IsInTheOrderOfTheGroup) {
-  const auto results = run(3, [](Net& net, int) {
+  const auto results = run(3, [](CollectivesNet& net, int) {
     net.group({2, 0, 1});
     return net.made("all_gather");
   });
@@ -172,7 +172,7 @@ TEST_P(Collectives, AllGather_IsInTheOrderOfTheGroup) {
 }
 
 TEST_P(Collectives, ReduceScatter_GivesEachItsPartOfTheSum) {
-  const auto results = run(3, [](Net& net, int) {
+  const auto results = run(3, [](CollectivesNet& net, int) {
     net.group({2, 0, 1});
     return net.made("reduce_scatter");
   });
@@ -185,7 +185,7 @@ TEST_P(Collectives, ReduceScatter_GivesEachItsPartOfTheSum) {
 // Rank 0 to rank 2 and, doubled there, back; a group and a stream a direction. Rank 1 does nothing.
 TEST_P(Collectives, SendAndRecv_PassTensorsOnInOrder) {
   const Shape shape = {kRows, GetParam().columns};
-  const auto results = run(3, [&](Net& net, int rank) {
+  const auto results = run(3, [&](CollectivesNet& net, int rank) {
     if (rank == 1) return kNoVar;
     const GroupId there = net.group({0, 2}), back = net.group({0, 2});
     if (rank == 0) {
@@ -210,7 +210,7 @@ TEST_P(Collectives, SendAndRecv_PassTensorsOnInOrder) {
 
 // Ranks 2 and 0 by themselves, in this order; rank 1 in a group of its own.
 TEST_P(Collectives, GroupOfSomeRanks_LeavesTheOthersAlone) {
-  const auto results = run(3, [](Net& net, int rank) {
+  const auto results = run(3, [](CollectivesNet& net, int rank) {
     const GroupId group = rank == 1 ? net.group({1}) : net.group({2, 0});
     const Attributes attributes = {{"communicator", int64_t{group}}, {"root", int64_t{0}}};
     return net.in_place("broadcast", net.copied(), attributes);
@@ -222,7 +222,7 @@ TEST_P(Collectives, GroupOfSomeRanks_LeavesTheOthersAlone) {
 
 // Inside pairs, then across them: the sum over all four, of variables in the buckets of two groups.
 TEST_P(Collectives, TwoGroupsOfTheSameVariable_SumInTwoLevels) {
-  const auto results = run(4, [](Net& net, int rank) {
+  const auto results = run(4, [](CollectivesNet& net, int rank) {
     const int64_t inner = net.group(rank < 2 ? std::vector<int>{0, 1} : std::vector<int>{2, 3});
     const int64_t outer = net.group(rank % 2 ? std::vector<int>{1, 3} : std::vector<int>{0, 2});
     const VarId a = net.copied(), b = net.copied();
@@ -239,7 +239,7 @@ TEST_P(Collectives, TwoGroupsOfTheSameVariable_SumInTwoLevels) {
 TEST_P(Collectives, GroupOfOneRank_CopiesOrDoesNothing) {
   for (const std::string type :
        {"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter"}) {
-    const auto results = run(2, [&](Net& net, int rank) {
+    const auto results = run(2, [&](CollectivesNet& net, int rank) {
       net.group({rank});
       return type == "all_gather" || type == "reduce_scatter" ? net.made(type)
                                                               : net.in_place(type, net.copied());
@@ -251,7 +251,7 @@ TEST_P(Collectives, GroupOfOneRank_CopiesOrDoesNothing) {
 // A chain of broadcasts through two buffers: none is overwritten before it was read.
 TEST_P(Collectives, BroadcastsThroughTwoBuffers_AreReadBeforeTheNext) {
   constexpr int kParts = 8;
-  const auto results = run(2, [&](Net& net, int rank) {
+  const auto results = run(2, [&](CollectivesNet& net, int rank) {
     net.group({0, 1});
     std::vector<VarId> parts;
     VarId sum = net.program.emit(net.section, "scale", {net.x}, {{"scale", 0.0}})[0];

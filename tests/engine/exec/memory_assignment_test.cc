@@ -9,8 +9,8 @@ namespace {
 constexpr size_t kBytes = 4096;  // of each variable
 constexpr int64_t kElements = kBytes / sizeof(float);
 
-struct Net {
-  Net() {
+struct BranchingNet {
+  BranchingNet() {
     x = program.feed("x", DType::kFloat32, {kElements});
     program.add_group({.name = "all", .ranks = {0, 1}});
   }
@@ -36,7 +36,7 @@ bool overlap(const Plan& plan, VarId a, VarId b) {
 
 // As a shard's parameters come: while one is read the next one is on its way.
 Plan prefetched(int count, bool in_buckets) {
-  Net net;
+  BranchingNet net;
   const SectionId section = net.program.add_section("forward", {});
   std::vector<VarId> parts;
   for (int i = 0; i <= count; ++i) {
@@ -66,7 +66,7 @@ TEST(StreamMemory, ChainThroughAnotherStream_NeedsTwoPiecesOfTheArena) {
 // The same of segments that are held back until the one before the last was read.
 TEST(StreamMemory, FetchedSegments_NeedTwoPiecesOfOwnMemory) {
   for (const bool held_back : {true, false}) {
-    Net net;
+    BranchingNet net;
     const SectionId section = net.program.add_section("forward", {});
     const GroupId group =
         net.program.add_group({.name = "own", .ranks = {0, 1}, .own_memory = true});
@@ -92,7 +92,7 @@ TEST(StreamMemory, FetchedSegments_NeedTwoPiecesOfOwnMemory) {
 
 // It decides the layouts of what this rank runs, and nothing else.
 TEST(Elsewhere, Section_IsDroppedAndItsStatesHaveNoMemory) {
-  Net net;
+  BranchingNet net;
   const SectionId here = net.program.add_section("here", {});
   const SectionId remote = net.program.add_section("remote", {}, /*remote=*/true);
   const VarId held = net.program.state("held", {kElements}, {});
@@ -109,7 +109,7 @@ TEST(Elsewhere, Section_IsDroppedAndItsStatesHaveNoMemory) {
 
 // The same, but nothing of stream 0 is between: stream 1 may be far ahead of the readers.
 TEST(StreamMemory, OtherStreamThatWaitsForNobody_OverwritesNothing) {
-  Net net;
+  BranchingNet net;
   const SectionId section = net.program.add_section("forward", {});
   std::vector<VarId> parts;
   for (int i = 0; i < 4; ++i) {
@@ -123,7 +123,7 @@ TEST(StreamMemory, OtherStreamThatWaitsForNobody_OverwritesNothing) {
 // Stream 1 reads; whether stream 0 has waited for it when it wants memory again is the question.
 TEST(StreamMemory, ReaderOnAnotherStream_KeepsItsInputUntilItIsWaitedFor) {
   for (const bool waits : {false, true}) {
-    Net net;
+    BranchingNet net;
     const SectionId section = net.program.add_section("forward", {});
     const VarId first = net.scale(section, net.x);
     const VarId state = net.program.state("s", {kElements}, {});
@@ -137,7 +137,7 @@ TEST(StreamMemory, ReaderOnAnotherStream_KeepsItsInputUntilItIsWaitedFor) {
 
 TEST(StreamMemory, WaitOfASectionThatMayNotRun_FreesNothing) {
   for (const bool rarely : {false, true}) {
-    Net net;
+    BranchingNet net;
     const SectionId always = net.program.add_section("always", {});
     const SectionId other = net.program.add_section("other", {.every = rarely ? 2 : 1});
     const VarId first = net.scale(always, net.x);
@@ -152,7 +152,7 @@ TEST(StreamMemory, WaitOfASectionThatMayNotRun_FreesNothing) {
 
 TEST(StreamMemory, InPlace_OnlyWhereNoOtherStreamReadsTheInput) {
   for (const bool read : {false, true}) {
-    Net net;
+    BranchingNet net;
     const SectionId section = net.program.add_section("forward", {});
     const VarId first = net.scale(section, net.x);
     const VarId state = net.program.state("s", {kElements}, {});
@@ -166,7 +166,7 @@ TEST(StreamMemory, InPlace_OnlyWhereNoOtherStreamReadsTheInput) {
 // Two writers of one variable, of which one could take over its input, which the other's section
 // reads later.
 TEST(StreamMemory, InPlace_NotWhereAnExclusiveWriterWouldOverwriteTheInput) {
-  Net net;
+  BranchingNet net;
   const SectionId always = net.program.add_section("always", {});
   const SectionId even = net.program.add_section("even", {.every = 2});
   const SectionId odd = net.program.add_section("odd", {.every = 2, .between = true});
@@ -182,7 +182,7 @@ TEST(StreamMemory, InPlace_NotWhereAnExclusiveWriterWouldOverwriteTheInput) {
 }
 
 TEST(StreamMemory, SectionsThatNeverRunTogether_ShareMemory) {
-  Net net;
+  BranchingNet net;
   const SectionId even = net.program.add_section("even", {.every = 2});
   const SectionId odd = net.program.add_section("odd", {.every = 2, .between = true});
   const VarId a = net.scale(even, net.x), b = net.scale(odd, net.x);
@@ -193,7 +193,7 @@ TEST(StreamMemory, SectionsThatNeverRunTogether_ShareMemory) {
 }
 
 TEST(Buckets, TwoGroupsSumTheSameGradients_EachSideBySide) {
-  Net net;
+  BranchingNet net;
   const SectionId section = net.program.add_section("backward", {});
   const GroupId other = net.program.add_group({.name = "other", .ranks = {0, 2}});
   std::vector<VarId> g;
@@ -213,7 +213,7 @@ TEST(Buckets, NeighboursThatContradict_AreRefused) {
   const std::vector<std::vector<std::vector<int>>> cases = {
       {{0, 1}, {0, 2}}, {{0, 1}, {2, 1}}, {{0, 1}, {1, 0}}, {{0, 0}}};
   for (const auto& lists : cases) {
-    Net net;
+    BranchingNet net;
     const SectionId section = net.program.add_section("backward", {});
     std::vector<VarId> g;
     for (int i = 0; i < 3; ++i) g.push_back(net.scale(section, net.x));
@@ -228,7 +228,7 @@ TEST(Buckets, NeighboursThatContradict_AreRefused) {
 
 // A variable that outlives the step has its own memory in a bucket and is counted under its kind.
 TEST(Buckets, ParametersAndStates_KeepTheirMemoryAndTheirName) {
-  Net net;
+  BranchingNet net;
   const SectionId section = net.program.add_section("update", {});
   const VarId parameter = net.program.parameter("p", {kElements}, {});
   const VarId state = net.program.state("s", {kElements}, {});

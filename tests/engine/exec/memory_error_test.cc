@@ -39,10 +39,10 @@ TEST(LargestBatch, EstimateTooLow_IsOneThatReallyFits) {
 }
 
 // Two scales of a feed, a parameter and a state.
-struct Net {
+struct LargeNet {
   Program program;
   VarId kept;
-  explicit Net(int64_t batch) {
+  explicit LargeNet(int64_t batch) {
     const SectionId section = program.add_section("forward", {});
     const VarId x = program.feed("x", DType::kFloat32, {batch, 1024});
     program.parameter("w", {1024, 1024}, {});
@@ -53,7 +53,7 @@ struct Net {
 };
 
 TEST(PlanMemory, Kinds_AreAddedUpSeparately) {
-  Net net(256);
+  LargeNet net(256);
   const PlannedMemory memory = plan_program(net.program, {net.kept}).memory();
   EXPECT_EQ(memory.parameters, 4 * kMiB);
   EXPECT_EQ(memory.states, 2 * kMiB);
@@ -63,10 +63,10 @@ TEST(PlanMemory, Kinds_AreAddedUpSeparately) {
 }
 
 TEST(OutOfMemory, Message_SaysWhatWasWantedPlannedAndWouldFit) {
-  Net net(256);
+  LargeNet net(256);
   const Plan plan = plan_program(net.program, {net.kept});
   const int64_t fits = largest_batch(256, 7 * kMiB + 64, [](int64_t batch) {
-    Net smaller(batch);
+    LargeNet smaller(batch);
     return plan_program(smaller.program, {smaller.kept}).memory().total();
   });
   EXPECT_EQ(fits, 127);  // the kept sum takes 64 bytes, a sample 8 KiB

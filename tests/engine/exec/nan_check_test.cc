@@ -15,10 +15,10 @@ using ::testing::HasSubstr;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // x -> scale by 1 -> scale by 1e30 -> scale by 1e30, or a cast to `type`.
-struct Net {
+struct OverflowingNet {
   Program program;
   VarId x, huge, last;
-  explicit Net(const std::string& type = "float32") {
+  explicit OverflowingNet(const std::string& type = "float32") {
     const SectionId section = program.add_section("forward", {});
     x = program.feed("x", DType::kFloat32, {4});
     const VarId y = program.emit(section, "scale", {x}, {}, "y")[0];
@@ -28,7 +28,7 @@ struct Net {
   }
 };
 
-std::string failure_of(const Net& net, const std::vector<float>& x) {
+std::string failure_of(const OverflowingNet& net, const std::vector<float>& x) {
   HostDevice device;
   Executor executor(plan_program(net.program, {net.last}), device, nullptr);
   executor.set_checking(true);
@@ -42,7 +42,7 @@ std::string failure_of(const Net& net, const std::vector<float>& x) {
 }
 
 TEST(NanCheck, Overflow_NamesTheOperationItsOutputStepAndSection) {
-  EXPECT_EQ(failure_of(Net(), {1, 2, -3, 0}),
+  EXPECT_EQ(failure_of(OverflowingNet(), {1, 2, -3, 0}),
             "step 7, section forward: scale made 'last.out' [4] float32 not finite (3 elements, "
             "the first is inf); lower learning_rate.base, or look at the data");
 }
@@ -67,20 +67,20 @@ TEST(NanCheck, Sync_IsNamedAsSuch) {
 
 TEST(NanCheck, FeedThatIsNotFinite_IsNamedToo) {
   EXPECT_THAT(
-      failure_of(Net(), {0, kNan, 0, 0}),
+      failure_of(OverflowingNet(), {0, kNan, 0, 0}),
       AllOf(HasSubstr("step 7, section forward"), HasSubstr("'y.out' [4] float32 not finite"),
             HasSubstr("input 'x' was not finite before")));
 }
 
 TEST(NanCheck, LowTypes_AreLookedAtAsSuch) {
   EXPECT_THAT(
-      failure_of(Net("float16"), {1, 0, 0, 0}),
+      failure_of(OverflowingNet("float16"), {1, 0, 0, 0}),
       AllOf(HasSubstr("step 7, section forward"), HasSubstr("'last.out' [4] float16 not finite")));
-  EXPECT_EQ(failure_of(Net("bfloat16"), {1, 0, 0, 0}), "");
+  EXPECT_EQ(failure_of(OverflowingNet("bfloat16"), {1, 0, 0, 0}), "");
 }
 
 TEST(NanCheck, FiniteStep_RunsAsWithoutIt) {
-  Net net;
+  OverflowingNet net;
   HostDevice device;
   Executor executor(plan_program(net.program, {net.huge}), device, nullptr);
   executor.set_checking(true);

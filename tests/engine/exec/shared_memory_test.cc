@@ -100,7 +100,7 @@ bool apart(const Plan& plan, const std::vector<ScheduledOp>& schedule,
   return true;
 }
 
-bool overlap(const PlannedVar& a, const PlannedVar& b) {
+bool share_memory(const PlannedVar& a, const PlannedVar& b) {
   return a.shared && b.shared && a.region == b.region && a.offset < b.offset + b.bytes &&
          b.offset < a.offset + a.bytes;
 }
@@ -120,7 +120,7 @@ void expect_nothing_is_used_twice(int seeds, const std::function<Plan(int seed)>
       const auto before = order_of(plan, schedule);
       for (VarId a = 0; a < plan.program.var_count(); ++a) {
         for (VarId b = 0; b < a; ++b) {
-          if (!overlap(plan.vars[a], plan.vars[b])) continue;
+          if (!share_memory(plan.vars[a], plan.vars[b])) continue;
           ++pairs;
           for (const PlannedOp& op : plan.ops)
             other_streams += op.op.stream > 0 && touches(op.op, a);

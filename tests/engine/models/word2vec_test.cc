@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kWords = 6, kDim = 3, kSamples = 2, kContext = 3;
 
-TrainingOptions options_of(int64_t context) {
+TrainingOptions word2vec_options_of(int64_t context) {
   const std::string keys = R"({"ids": 6, "dim": 3, "sparse_embedding": false})";
   return {.model = "word2vec",
           .model_settings =
@@ -30,7 +30,7 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 TEST(Word2vec, Step_HasTheLossAndGradientsOfTheFormula) {
   Program program;
-  const Training training = build_training(program, options_of(kContext));
+  const Training training = build_training(program, word2vec_options_of(kContext));
   make_strategy("").append_backward(program, training.forward, training.loss);
   const VarId in = program.find("embedding.weight"), out = program.find("context.weight");
   const std::vector<VarId> kept = {training.loss, program.gradient(in), program.gradient(out)};
@@ -77,7 +77,7 @@ TEST(Word2vec, Step_HasTheLossAndGradientsOfTheFormula) {
 
 TEST(Word2vec, OnlyTheNeighbour_IsRefused) {
   Program program;
-  EXPECT_THAT(thrown_by([&] { build_training(program, options_of(1)); }),
+  EXPECT_THAT(thrown_by([&] { build_training(program, word2vec_options_of(1)); }),
               IsUsageError("the task skip_gram"));
 }
 

@@ -7,7 +7,7 @@
 namespace fleet {
 namespace {
 
-int count(const Program& program, const std::string& type) {
+int count_sums(const Program& program, const std::string& type) {
   int found = 0;
   for (const Op& op : program.ops()) found += op.type() == type;
   return found;
@@ -30,12 +30,12 @@ Program branches(int readers) {
 
 TEST(FuseGradientSums, TwoReaders_BecomeOneOperation) {
   Program program = branches(2);
-  ASSERT_EQ(count(program, "relu_grad"), 1);
-  const int sums = count(program, "sum");
+  ASSERT_EQ(count_sums(program, "relu_grad"), 1);
+  const int sums = count_sums(program, "sum");
   EXPECT_TRUE(run_pass("fuse_gradient_sums", program, {}));
-  EXPECT_EQ(count(program, "relu_grad"), 0);
-  EXPECT_EQ(count(program, "sum_relu_grad"), 1);
-  EXPECT_EQ(count(program, "sum"), sums - 1);
+  EXPECT_EQ(count_sums(program, "relu_grad"), 0);
+  EXPECT_EQ(count_sums(program, "sum_relu_grad"), 1);
+  EXPECT_EQ(count_sums(program, "sum"), sums - 1);
   for (const Op& op : program.ops()) {
     if (op.type() != "sum_relu_grad") continue;
     EXPECT_EQ(op.inputs.size(), 3u);
@@ -71,7 +71,7 @@ TEST(FuseGradientSums, FusedJoin_TakesInTheSum) {
   run_pass("fuse_bn_add_act", program, {});
   append_backward(program, forward, loss, 1);
   EXPECT_TRUE(run_pass("fuse_gradient_sums", program, {}));
-  EXPECT_EQ(count(program, "sum"), 0);
+  EXPECT_EQ(count_sums(program, "sum"), 0);
   for (const Op& op : program.ops()) {
     if (op.type() != "fused_bn_add_activation_grad") continue;
     EXPECT_EQ(op.inputs.size(), 7u);

@@ -11,13 +11,13 @@
 namespace fleet::ps {
 namespace {
 
-constexpr char kSgd[] = R"({"name": "sgd"})";
+constexpr char kTableSgd[] = R"({"name": "sgd"})";
 constexpr char kNaive[] = R"({"embedding": {"rule": {"name": "naive", "learning_rate": 0.3},
                                             "initializer": {"name": "constant"}}})";
 constexpr char kAdagrad[] = R"({"name": "adagrad"})";
 constexpr char kDenseAdagrad[] = R"({"embedding": {
     "rule": {"name": "dense_adagrad", "learning_rate": 0.3}, "initializer": {"name": "constant"}}})";
-constexpr int kSteps = 4;
+constexpr int kTableSteps = 4;
 
 // Trains the job with tables and without, and compares all values.
 void expect_the_same(const std::string& optimizer, const std::string& tables, int trainers,
@@ -26,7 +26,7 @@ void expect_the_same(const std::string& optimizer, const std::string& tables, in
   ClickRun sparse(click_job(optimizer, tables), trainers, servers);
   for (ClickRun* run : {&dense, &sparse}) {
     run->begin();
-    run->train(0, kSteps);
+    run->train(0, kTableSteps);
   }
   auto expected = dense.saved();
   const std::vector<float> table = expected.at("embedding.weight");
@@ -49,7 +49,7 @@ struct Sizes {
 class TableTraining : public ::testing::TestWithParam<Sizes> {};
 
 TEST_P(TableTraining, NaiveRule_HasTheBitsOfADenseEmbedding) {
-  expect_the_same(kSgd, kNaive, GetParam().trainers, GetParam().servers);
+  expect_the_same(kTableSgd, kNaive, GetParam().trainers, GetParam().servers);
 }
 
 TEST_P(TableTraining, DenseAdagrad_HasTheBitsOfADenseEmbedding) {
@@ -66,10 +66,10 @@ constexpr char kRandom[] = R"({"embedding": {
     "initializer": {"name": "normal", "deviation": 0.1}}})";
 
 TEST(TablesOnServers, NumberOfServers_ChangesNothing) {
-  ClickRun one(click_job(kSgd, kRandom), 2, 1), three(click_job(kSgd, kRandom), 2, 3);
+  ClickRun one(click_job(kTableSgd, kRandom), 2, 1), three(click_job(kTableSgd, kRandom), 2, 3);
   for (ClickRun* run : {&one, &three}) {
     run->begin();
-    run->train(0, kSteps);
+    run->train(0, kTableSteps);
   }
   EXPECT_EQ(one.saved(), three.saved());
   for (uint64_t id = 0; id < kClickIds; ++id) EXPECT_EQ(one.row(0, id), three.row(0, id));
@@ -80,7 +80,7 @@ TEST(TablesOnServers, RepeatedPushes_AreAppliedOnce) {
   for (const auto& server : repeated.servers().all) server->repeat_pushes();
   for (ClickRun* run : {&once, &repeated}) {
     run->begin();
-    run->train(0, kSteps);
+    run->train(0, kTableSteps);
   }
   EXPECT_EQ(once.saved(), repeated.saved());
   for (uint64_t id = 0; id < kClickIds; ++id) EXPECT_EQ(once.row(0, id), repeated.row(0, id));
@@ -88,7 +88,7 @@ TEST(TablesOnServers, RepeatedPushes_AreAppliedOnce) {
 
 TEST(TablesOnServers, IdsOf63Bits_NeedNoMemoryOfTheirOwn) {
   constexpr int64_t kFar = INT64_MAX - 1000;
-  ClickRun near(click_job(kSgd, kNaive), 2, 2), far(click_job(kSgd, kNaive), 2, 2, kFar);
+  ClickRun near(click_job(kTableSgd, kNaive), 2, 2), far(click_job(kTableSgd, kNaive), 2, 2, kFar);
   for (ClickRun* run : {&near, &far}) {
     run->begin();
     run->train(0, 2);
@@ -98,7 +98,7 @@ TEST(TablesOnServers, IdsOf63Bits_NeedNoMemoryOfTheirOwn) {
 }
 
 TEST(TablesOnServers, SeveralTables_AreSeparate) {
-  const Job job = click_job(kSgd, R"({"embedding": {"rule": {"name": "naive"}},
+  const Job job = click_job(kTableSgd, R"({"embedding": {"rule": {"name": "naive"}},
                                       "first_order": {"rule": {"name": "dense_adagrad"}}})",
                             R"("name": "deepfm", "dense": false)");
   ClickRun run(job, 2, 2);
@@ -117,7 +117,7 @@ TEST(TablesOnServers, AdmissionByCount_CountsTheOccurrencesOfAllTrainers) {
   std::vector<std::map<std::string, std::vector<float>>> ends;
   std::vector<int64_t> rows;
   for (int again = 0; again < 2; ++again) {  // whatever trainer comes first
-    ClickRun run(click_job(kSgd, tables), 3, 2);
+    ClickRun run(click_job(kTableSgd, tables), 3, 2);
     run.begin();
     run.train(0, 3);
     ends.push_back(run.saved());
@@ -137,7 +137,7 @@ TEST(TablesOnServers, AdmissionByCount_CountsTheOccurrencesOfAllTrainers) {
 }
 
 TEST(TablesOnServers, Evaluation_CreatesNoRows) {
-  ClickRun run(click_job(kSgd, kRandom), 2, 2);
+  ClickRun run(click_job(kTableSgd, kRandom), 2, 2);
   run.begin();
   run.train(0, 1);
   const int64_t rows = run.rows(0);
@@ -150,7 +150,7 @@ TEST(TablesOnServers, Evaluation_CreatesNoRows) {
 TEST(TablesOnServers, Shrink_RunsAtItsSteps) {
   const std::string tables = R"({"embedding": {"rule": {"name": "naive"},
       "shrink": {"every_steps": 2, "age": 1}}})";
-  ClickRun run(click_job(kSgd, tables), 1, 2);
+  ClickRun run(click_job(kTableSgd, tables), 1, 2);
   run.begin();
   run.train(0, 1);
   const int64_t rows = run.rows(0);
@@ -162,7 +162,7 @@ TEST(TablesOnServers, Shrink_RunsAtItsSteps) {
 TEST(TablesOnServers, Scores_CountTheClicksOfTheSamples) {
   const std::string tables = R"({"embedding": {"rule": {"name": "naive"}, "shrink":
       {"every_steps": 1, "by_score": true, "min_score": 0.5, "show_weight": 0, "decay": 1}}})";
-  ClickRun run(click_job(kSgd, tables), 2, 2);
+  ClickRun run(click_job(kTableSgd, tables), 2, 2);
   run.begin();
   run.train(0, 1);
   std::set<int64_t> clicked;
@@ -184,7 +184,7 @@ class SavedTables : public ::testing::Test {
 };
 
 TEST_F(SavedTables, ResumedTraining_HasTheBitsOfOneWithoutABreak) {
-  const Job job = click_job(kSgd, kRandom);
+  const Job job = click_job(kTableSgd, kRandom);
   ClickRun whole(job, 2, 2);
   whole.begin();
   whole.train(0, 3);
@@ -207,7 +207,7 @@ TEST_F(SavedTables, ResumedTraining_HasTheBitsOfOneWithoutABreak) {
 TEST_F(SavedTables, ShrinkDuringASave_WaitsForItsEnd) {
   const std::string tables = R"({"embedding": {"rule": {"name": "naive"},
       "shrink": {"every_steps": 3, "age": 1}}})";
-  ClickRun run(click_job(kSgd, tables), 1, 1);
+  ClickRun run(click_job(kTableSgd, tables), 1, 1);
   run.begin();
   run.train(0, 2);
   const int64_t rows = run.rows(0);
@@ -222,7 +222,7 @@ TEST_F(SavedTables, ShrinkDuringASave_WaitsForItsEnd) {
 }
 
 TEST_F(SavedTables, DroppedSave_WritesNothingAndAllowsTheNext) {
-  ClickRun run(click_job(kSgd, kRandom), 2, 2);
+  ClickRun run(click_job(kTableSgd, kRandom), 2, 2);
   run.begin();
   run.train(0, 1);
   run.each([&](int t) { run.client(t).cut_tables(); });
@@ -232,7 +232,7 @@ TEST_F(SavedTables, DroppedSave_WritesNothingAndAllowsTheNext) {
 }
 
 TEST_F(SavedTables, FolderThatCannotBeWritten_FailsTheSaveOnly) {
-  ClickRun run(click_job(kSgd, kRandom), 2, 1);
+  ClickRun run(click_job(kTableSgd, kRandom), 2, 1);
   run.begin();
   run.train(0, 1);
   EXPECT_THAT(thrown_by([&] { run.save("/proc/none"); }), IsError(ErrorCode::kIo));
@@ -241,25 +241,25 @@ TEST_F(SavedTables, FolderThatCannotBeWritten_FailsTheSaveOnly) {
 
 TEST(TablesOnServers, WhatDoesNotFitTheModel_IsRefusedByName) {
   const auto refused = [](const std::string& tables, const std::string& where) {
-    const Error error = thrown_by([&] { ClickTrainer(click_job(kSgd, tables), 0, 1, 1); });
+    const Error error = thrown_by([&] { ClickTrainer(click_job(kTableSgd, tables), 0, 1, 1); });
     EXPECT_EQ(error.where(), where);
     EXPECT_EQ(exit_code_for(error.code()), 2);
   };
   refused(R"({"embeding": {"dim": 5}})", "tables.embeding");
   refused(R"({"embedding": {"dim": 6}})", "tables.embedding.dim");
-  EXPECT_THAT(thrown_by([&] { ClickTrainer(click_job(kSgd, kNaive), 0, 1, 0); }),
+  EXPECT_THAT(thrown_by([&] { ClickTrainer(click_job(kTableSgd, kNaive), 0, 1, 0); }),
               IsUsageError("tables"));
 }
 
 TEST(TablesOnServers, OtherSettingsOfATable_AreRefused) {
-  ClickRun run(click_job(kSgd, kNaive), 1, 1);
+  ClickRun run(click_job(kTableSgd, kNaive), 1, 1);
   const Program& program = run.trainer(0).program();
   InlineServers others(program, 1, 1, PlacementOptions(), false,
-                       tables_of(click_job(kSgd, kRandom), program));
+                       tables_of(click_job(kTableSgd, kRandom), program));
   const ServedModel model = served_model(program);
   EXPECT_THAT(thrown_by([&] {
                 InlineServers mine(program, 1, 1, PlacementOptions(), false,
-                                   tables_of(click_job(kSgd, kNaive), program));
+                                   tables_of(click_job(kTableSgd, kNaive), program));
                 mine.all[0] = std::move(others.all[0]);
                 mine.client(program, 0);
               }),

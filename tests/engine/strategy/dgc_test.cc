@@ -13,8 +13,8 @@ using testing::HasSubstr;
 using testing::Not;
 
 // Weights of 784 x 32 = 25088 and 32 x 10 elements, and their biases.
-Program trained(const std::string& text, const PassContext& context,
-                const std::string& optimizer = R"({"name": "momentum"})") {
+Program trained_with_dgc(const std::string& text, const PassContext& context,
+                         const std::string& optimizer = R"({"name": "momentum"})") {
   return trained_program(
       text, context, {.model = "mlp", .settings = R"({"hidden": [32]})", .optimizer = optimizer});
 }
@@ -36,7 +36,7 @@ struct Stages {
   std::vector<int64_t> sent, from;
 };
 Stages stages_of(const std::string& configs) {
-  const Program program = trained("dgc: true dgc_configs {" + configs + "}", {.ranks = 2});
+  const Program program = trained_with_dgc("dgc: true dgc_configs {" + configs + "}", {.ranks = 2});
   Stages stages;
   for (const Op* op : ops_of(program, "dgc_select")) {
     stages.sent.push_back(op->attributes.integers("counts").at(0));
@@ -67,7 +67,7 @@ TEST(Dgc, RampShorterThanItsList_LeavesSparsitiesOut) {
 }
 
 TEST(Dgc, SmallParameters_AreSummedWholeInEveryStep) {
-  const Program program = trained("dgc: true", {.ranks = 4});
+  const Program program = trained_with_dgc("dgc: true", {.ranks = 4});
   const auto sums = ops_of(program, "all_reduce");
   ASSERT_EQ(sums.size(), 1u);
   EXPECT_EQ(sums[0]->inputs.size(), 3u);
@@ -82,7 +82,8 @@ TEST(Dgc, SmallParameters_AreSummedWholeInEveryStep) {
 }
 
 TEST(Dgc, BeforeTheRamp_AllAreSummedAndUpdatedAsEver) {
-  const Program program = trained("dgc: true dgc_configs { rampup_begin_step: 5 }", {.ranks = 2});
+  const Program program =
+      trained_with_dgc("dgc: true dgc_configs { rampup_begin_step: 5 }", {.ranks = 2});
   for (const char* type : {"all_reduce", "momentum"}) {
     int until_five = 0;
     for (const Op* op : ops_of(program, type)) {
@@ -96,7 +97,7 @@ TEST(Dgc, BeforeTheRamp_AllAreSummedAndUpdatedAsEver) {
 
 // An index and a value of each element that is sent, and nothing else.
 TEST(Dgc, Message_HasEightBytesAnElement) {
-  const Program program = trained("dgc: true", {.ranks = 4});
+  const Program program = trained_with_dgc("dgc: true", {.ranks = 4});
   const auto gathers = ops_of(program, "all_gather");
   ASSERT_EQ(gathers.size(), 1u);
   EXPECT_EQ(program.var(gathers[0]->inputs[0]).shape, (Shape{2 * 25}));
@@ -104,7 +105,7 @@ TEST(Dgc, Message_HasEightBytesAnElement) {
 }
 
 TEST(Dgc, WhatIsNotSent_IsEachRanksOwn) {
-  const Program program = trained("dgc: true", {.ranks = 2});
+  const Program program = trained_with_dgc("dgc: true", {.ranks = 2});
   int own = 0;
   for (VarId id = 0; id < program.var_count(); ++id) {
     const Var& var = program.var(id);
@@ -116,7 +117,7 @@ TEST(Dgc, WhatIsNotSent_IsEachRanksOwn) {
 }
 
 TEST(Dgc, WithMergedGradients_SelectsInEveryKthStep) {
-  const Program program = trained(
+  const Program program = trained_with_dgc(
       "dgc: true gradient_merge: true gradient_merge_configs { k_steps: 3 } recompute: true "
       "recompute_configs { checkpoints: 'fc1.out' } without_graph_optimization: true "
       "dgc_configs { rampup_begin_step: 4 }",
@@ -129,7 +130,7 @@ TEST(Dgc, WithMergedGradients_SelectsInEveryKthStep) {
 
 // Widens low gradients, and keeps low copies of parameters up to date.
 TEST(Dgc, WithLowGradients_SelectsInFloat32) {
-  const Program program = trained(
+  const Program program = trained_with_dgc(
       "dgc: true amp: true recompute: true recompute_configs { checkpoints: 'fc1.out' } "
       "without_graph_optimization: true",
       {.ranks = 2, .low_types = {DType::kBFloat16}});
@@ -180,8 +181,8 @@ TEST(Dgc, WhatCannotBe_IsRefused) {
         << configs;
   }
   for (const char* clip : {"global_norm", "value"}) {
-    EXPECT_THROW(trained("dgc: true", {.ranks = 2},
-                         std::string(R"({"name": "momentum", "clip": ")") + clip + "\"}"),
+    EXPECT_THROW(trained_with_dgc("dgc: true", {.ranks = 2},
+                                  std::string(R"({"name": "momentum", "clip": ")") + clip + "\"}"),
                  Error);
   }
 }

@@ -14,12 +14,12 @@ using testing::Not;
 
 const std::string kMerge = "gradient_merge: true gradient_merge_configs { k_steps: 4 }";
 
-Program trained(const std::string& text, const PassContext& context) {
+Program trained_with_gradient_merge(const std::string& text, const PassContext& context) {
   return trained_program(text, context);
 }
 
 TEST(GradientMerge, SumsAndUpdates_RunInEveryKthStep) {
-  const Program program = trained(kMerge, {.ranks = 2});
+  const Program program = trained_with_gradient_merge(kMerge, {.ranks = 2});
   int sums = 0;
   for (const Op& op : program.ops()) {
     const Predicate& when = program.sections()[op.section].when;
@@ -40,7 +40,8 @@ TEST(GradientMerge, SumsAndUpdates_RunInEveryKthStep) {
 // The allreduce of a bucket stands behind the operation that completes it, not behind the whole
 // backward pass.
 TEST(GradientMerge, Sums_StandWithinTheBackwardPass) {
-  const Program program = trained(kMerge + " fuse_all_reduce_ops: false", {.ranks = 2});
+  const Program program =
+      trained_with_gradient_merge(kMerge + " fuse_all_reduce_ops: false", {.ranks = 2});
   const SectionId backward = program.find_section("backward");
   size_t inner_group_size = 0, last_backward = 0;
   for (size_t i = 0; i < program.ops().size(); ++i) {
@@ -61,14 +62,16 @@ double seed_of(const Program& program) {
 }
 
 TEST(GradientMerge, Average_IsInTheLossGradient) {
-  EXPECT_EQ(seed_of(trained(kMerge, {.ranks = 2})), 1.0 / 8);
-  EXPECT_EQ(seed_of(trained("gradient_merge: true gradient_merge_configs { k_steps: 4 avg: false }",
-                            {.ranks = 2})),
-            1.0 / 2);
+  EXPECT_EQ(seed_of(trained_with_gradient_merge(kMerge, {.ranks = 2})), 1.0 / 8);
+  EXPECT_EQ(
+      seed_of(trained_with_gradient_merge(
+          "gradient_merge: true gradient_merge_configs { k_steps: 4 avg: false }", {.ranks = 2})),
+      1.0 / 2);
 }
 
 TEST(GradientMerge, MixedPrecision_AddsUpInFloat32) {
-  const Program program = trained(kMerge + " amp: true", {.low_types = {DType::kBFloat16}});
+  const Program program =
+      trained_with_gradient_merge(kMerge + " amp: true", {.low_types = {DType::kBFloat16}});
   for (const VarId parameter : program.parameters()) {
     EXPECT_EQ(program.var(program.gradient(parameter)).dtype, DType::kFloat32);
   }
@@ -81,7 +84,7 @@ TEST(GradientMerge, OneStep_IsOff) {
 }
 
 TEST(GradientMerge, WhatIsCounted_IsSaid) {
-  const std::string line = captured_log([] { trained(kMerge, {}); });
+  const std::string line = captured_log([] { trained_with_gradient_merge(kMerge, {}); });
   EXPECT_THAT(line, HasSubstr("parameters are updated every 4 steps"));
 }
 

@@ -12,8 +12,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-struct Trained {
-  Trained(const std::string& text, const PassContext& context)
+struct TrainedWithLocalsgd {
+  TrainedWithLocalsgd(const std::string& text, const PassContext& context)
       : strategy(make_strategy(text, context)) {
     append_training(program, strategy, {.model = "mlp"});
   }
@@ -36,12 +36,14 @@ struct Trained {
 const std::string kEveryFourth = "localsgd: true localsgd_configs { k_steps: 4 begin_step: 3 }";
 
 TEST(LocalSgd, Averages_ComeInTheStepsPaddleHas) {
-  EXPECT_THAT(Trained(kEveryFourth, {.ranks = 2}).averaged(16), ElementsAre(1, 2, 3, 7, 11, 15));
-  EXPECT_THAT(Trained("localsgd: true", {.ranks = 2}).averaged(3), ElementsAre(1, 2, 3));
+  EXPECT_THAT(TrainedWithLocalsgd(kEveryFourth, {.ranks = 2}).averaged(16),
+              ElementsAre(1, 2, 3, 7, 11, 15));
+  EXPECT_THAT(TrainedWithLocalsgd("localsgd: true", {.ranks = 2}).averaged(3),
+              ElementsAre(1, 2, 3));
 }
 
 TEST(LocalSgd, Program_SumsParametersAndNoGradients) {
-  const Trained trained(kEveryFourth, {.ranks = 4});
+  const TrainedWithLocalsgd trained(kEveryFourth, {.ranks = 4});
   const Program& program = trained.program;
   int sums = 0;
   for (const Op& op : program.ops()) {
@@ -77,14 +79,15 @@ TEST(LocalSgd, WhereItCannotAct_IsOffAndSaysWhy) {
 }
 
 TEST(LocalSgd, FieldsOfGradientSums_AreSaidToHaveNoEffect) {
-  const std::string line = captured_log(
-      [] { Trained("localsgd: true nccl_comm_num: 2 fuse_grad_size_in_MB: 32", {.ranks = 2}); });
+  const std::string line = captured_log([] {
+    TrainedWithLocalsgd("localsgd: true nccl_comm_num: 2 fuse_grad_size_in_MB: 32", {.ranks = 2});
+  });
   EXPECT_THAT(line, HasSubstr("exchange no gradients: nccl_comm_num\n"));
 }
 
 TEST(LocalSgd, HalfPrecisionSums_HaveNoEffect) {
   const std::string line = captured_log([] {
-    const Trained trained("localsgd: true fp16_allreduce: true", {.ranks = 2});
+    const TrainedWithLocalsgd trained("localsgd: true fp16_allreduce: true", {.ranks = 2});
     for (const Op& op : trained.program.ops()) EXPECT_NE(op.type(), "cast");
   });
   EXPECT_THAT(line, HasSubstr("fp16_allreduce has no effect"));

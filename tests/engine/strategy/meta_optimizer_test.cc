@@ -68,7 +68,7 @@ FLEET_META_OPTIMIZER(test_every_second) {
   };
 }
 
-Program trained(Strategy& strategy) {
+Program trained_by(Strategy& strategy) {
   Program program;
   append_training(program, strategy, {.model = "mlp", .optimizer = R"({"name": "sgd"})"});
   return program;
@@ -76,14 +76,14 @@ Program trained(Strategy& strategy) {
 
 TEST(MetaOptimizer, Phases_AreCalledInOrder) {
   Strategy strategy = make_strategy("qat: true", {.ranks = 2});
-  trained(strategy);
+  trained_by(strategy);
   EXPECT_THAT(phases, ElementsAre("groups", "forward", "fuse_forward", "fuse_backward", "gradients",
                                   "communication", "update", "fuse_update", "finish"));
 }
 
 TEST(MetaOptimizer, WhatItTellsOthers_IsFollowed) {
   Strategy strategy = make_strategy("qat: true", {.ranks = 2});
-  const Program program = trained(strategy);
+  const Program program = trained_by(strategy);
   for (const Op& op : program.ops()) EXPECT_NE(op.type(), "all_reduce");
   const SectionId optimize = program.find_section("optimize");
   EXPECT_EQ(program.sections()[optimize].when.flag, 0);
@@ -99,7 +99,7 @@ TEST(MetaOptimizer, WhatItTellsOthers_IsFollowed) {
 TEST(MetaOptimizer, NotAskedFor_DoesNothing) {
   Strategy strategy = make_strategy("", {.ranks = 2});
   phases.clear();
-  trained(strategy);
+  trained_by(strategy);
   EXPECT_THAT(phases, ElementsAre());
 }
 

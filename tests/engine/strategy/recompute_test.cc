@@ -20,14 +20,14 @@ std::string checkpoints(const std::vector<std::string>& names) {
   return text + " }";
 }
 
-Program trained(const std::string& text, const std::string& model = "lenet",
-                const PassContext& context = {}, bool updates = false) {
+Program trained_with_recompute(const std::string& text, const std::string& model = "lenet",
+                               const PassContext& context = {}, bool updates = false) {
   const std::string optimizer = updates ? TrainingSetup().optimizer : "";
   return trained_program(text, context, {.model = model, .optimizer = optimizer});
 }
 
 Program trained_with_updates(const std::string& text, const PassContext& context) {
-  return trained(text, "resnet20", context, true);
+  return trained_with_recompute(text, "resnet20", context, true);
 }
 
 int count(const Program& program, const std::string& section, const std::string& type) {
@@ -39,21 +39,21 @@ int count(const Program& program, const std::string& section, const std::string&
 }
 
 TEST(Recompute, Blocks_AreComputedAgain) {
-  const Program program = trained(checkpoints({"conv1", "conv2"}));
+  const Program program = trained_with_recompute(checkpoints({"conv1", "conv2"}));
   EXPECT_EQ(count(program, "backward", "conv2d"), 2);
   EXPECT_EQ(count(program, "backward", "fc"), 0) << "behind the last checkpoint";
 }
 
 TEST(Recompute, WhatTheBackwardPassDoesNotRead_IsNotComputedAgain) {
-  const Program program = trained(checkpoints({"conv1"}));
+  const Program program = trained_with_recompute(checkpoints({"conv1"}));
   EXPECT_EQ(count(program, "forward", "pool2d"), 2);
   EXPECT_EQ(count(program, "backward", "pool2d"), 1) << "its mask is read";
-  EXPECT_EQ(count(trained(checkpoints({"fc1"})), "backward", "flatten"), 1);
+  EXPECT_EQ(count(trained_with_recompute(checkpoints({"fc1"})), "backward", "flatten"), 1);
 }
 
 // Tensors between checkpoints are freed at the end of the forward part.
 TEST(Recompute, BackwardPass_ReadsOnlyCheckpointsOfTheForwardPart) {
-  const Program program = trained(checkpoints({"every block"}), "resnet20");
+  const Program program = trained_with_recompute(checkpoints({"every block"}), "resnet20");
   std::set<VarId> made, read;
   for (const Op& op : program.ops()) {
     const std::string& section = program.sections()[op.section].name;
@@ -71,7 +71,7 @@ TEST(Recompute, BackwardPass_ReadsOnlyCheckpointsOfTheForwardPart) {
 }
 
 TEST(Recompute, RunningStatistics_AreWrittenOnce) {
-  const Program program = trained(checkpoints({"every block"}), "resnet20");
+  const Program program = trained_with_recompute(checkpoints({"every block"}), "resnet20");
   std::map<VarId, int> writers;
   for (const Op& op : program.ops()) {
     for (const VarId id : op.outputs) {
@@ -84,24 +84,26 @@ TEST(Recompute, RunningStatistics_AreWrittenOnce) {
 
 TEST(Recompute, EveryNBlocks_IsEveryNth) {
   const std::string two =
-      captured_log([] { trained(checkpoints({"every 2 blocks"}), "resnet20"); });
+      captured_log([] { trained_with_recompute(checkpoints({"every 2 blocks"}), "resnet20"); });
   EXPECT_THAT(two, HasSubstr("recompute: 5 segments"));
-  EXPECT_THAT(captured_log([] { trained(checkpoints({"every block"}), "resnet20"); }),
-              HasSubstr("recompute: 10 segments"));
+  EXPECT_THAT(
+      captured_log([] { trained_with_recompute(checkpoints({"every block"}), "resnet20"); }),
+      HasSubstr("recompute: 10 segments"));
 }
 
 TEST(Recompute, Variables_AreCheckpointsToo) {
-  const Program program = trained(checkpoints({"relu.out"}));
+  const Program program = trained_with_recompute(checkpoints({"relu.out"}));
   EXPECT_EQ(count(program, "backward", "conv2d"), 0) << "the relu's gradient reads its output";
 }
 
-std::string refusal(const std::string& checkpoint, const std::string& more = "") {
-  return usage_failure([&] { trained(checkpoints({checkpoint}) + more, "resnet20"); });
+std::string recompute_refusal(const std::string& checkpoint, const std::string& more = "") {
+  return usage_failure(
+      [&] { trained_with_recompute(checkpoints({checkpoint}) + more, "resnet20"); });
 }
 
 TEST(Recompute, UnknownCheckpoint_IsNamedWithTheNearestOne) {
   const auto error = [](const std::string& checkpoint) {
-    return thrown_by([&] { trained(checkpoints({checkpoint}), "resnet20"); });
+    return thrown_by([&] { trained_with_recompute(checkpoints({checkpoint}), "resnet20"); });
   };
   EXPECT_THAT(error("layer1.O"), AllOf(IsUsageError("strategy recompute_configs.checkpoints"),
                                        Advises(StartsWith("did you mean 'layer1.0'?"))));
@@ -111,8 +113,9 @@ TEST(Recompute, UnknownCheckpoint_IsNamedWithTheNearestOne) {
 }
 
 TEST(Recompute, CheckpointThatAFusionTookIn_IsRefused) {
-  EXPECT_EQ(refusal("layer1.0.bn1.out", " build_strategy { fuse_bn_act_ops: false }"), "");
-  EXPECT_THAT(refusal("layer1.0.bn1.out", " build_strategy { fuse_bn_act_ops: true }"),
+  EXPECT_EQ(recompute_refusal("layer1.0.bn1.out", " build_strategy { fuse_bn_act_ops: false }"),
+            "");
+  EXPECT_THAT(recompute_refusal("layer1.0.bn1.out", " build_strategy { fuse_bn_act_ops: true }"),
               HasSubstr("a fusion absorbed it"));
 }
 
@@ -120,7 +123,7 @@ constexpr char kOffload[] =
     "recompute: true recompute_configs { checkpoints: \"every block\" enable_offload: true }";
 
 TEST(Recompute, Offload_MovesAllCheckpointsButTheLast) {
-  const Program program = trained(kOffload, "resnet20", {.host_memory = false});
+  const Program program = trained_with_recompute(kOffload, "resnet20", {.host_memory = false});
   EXPECT_EQ(count(program, "forward", "copy_to_host"), 0) << "not before the updates";
   std::string line = captured_log([] { trained_with_updates(kOffload, {.host_memory = false}); });
   EXPECT_THAT(line, HasSubstr("8 of 9 checkpoints"));

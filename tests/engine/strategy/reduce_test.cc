@@ -15,8 +15,8 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-struct Trained {
-  explicit Trained(const std::string& text, const PassContext& context = {.ranks = 2}) {
+struct TrainedWithReduce {
+  explicit TrainedWithReduce(const std::string& text, const PassContext& context = {.ranks = 2}) {
     program = trained_program(text, context);
   }
   std::string section(const Op& op) const { return program.sections()[op.section].name; }
@@ -46,7 +46,7 @@ TEST(ReduceMode, EachParameter_IsUpdatedAndSentByItsOwner) {
   std::map<VarId, int64_t> owner;
   std::vector<int64_t> bytes(3);
   for (const int rank : {0, 1, 2}) {
-    const Trained trained(kReduce + "}", {.rank = rank, .ranks = 3});
+    const TrainedWithReduce trained(kReduce + "}", {.rank = rank, .ranks = 3});
     const Program& program = trained.program;
     for (const VarId id : trained.updated("optimize")) {
       EXPECT_TRUE(all.insert(id).second) << program.var(id).name << " has two owners";
@@ -68,20 +68,21 @@ TEST(ReduceMode, EachParameter_IsUpdatedAndSentByItsOwner) {
 }
 
 TEST(ReduceMode, Broadcasts_AreOneAnOwnerWhereFused) {
-  const Trained apart(kReduce + "}"), fused(kReduce + "fuse_broadcast_ops: true }");
+  const TrainedWithReduce apart(kReduce + "}"), fused(kReduce + "fuse_broadcast_ops: true }");
   EXPECT_EQ(apart.count("broadcast", "optimize"),
             static_cast<int>(apart.program.parameters().size()));
   EXPECT_EQ(fused.count("broadcast", "optimize"), 2);
   EXPECT_EQ(fused.count("broadcast", "gather_states"), 2);
   EXPECT_EQ(fused.count("reduce", "backward"), 2);  // one bucket
-  EXPECT_EQ(Trained("fuse_all_reduce_ops: false " + kReduce + "}").count("reduce", "backward"),
-            static_cast<int>(apart.program.parameters().size()));
+  EXPECT_EQ(
+      TrainedWithReduce("fuse_all_reduce_ops: false " + kReduce + "}").count("reduce", "backward"),
+      static_cast<int>(apart.program.parameters().size()));
 }
 
 TEST(ReduceMode, InfiniteGradients_AreLookedForOnOwnersAndCombined) {
   std::set<VarId> looked_at;
   for (const int rank : {0, 1}) {
-    const Trained trained(
+    const TrainedWithReduce trained(
         "amp: true " + kReduce + "}",
         {.rank = rank, .ranks = 2, .low_types = {DType::kBFloat16}, .scale_low_loss = true});
     VarId found_inf = kNoVar;
@@ -101,21 +102,23 @@ TEST(ReduceMode, InfiniteGradients_AreLookedForOnOwnersAndCombined) {
     EXPECT_EQ(combined, 1);
     EXPECT_GT(trained.count("cast", "optimize"), 0);  // copies of what others updated
   }
-  EXPECT_EQ(looked_at.size(), Trained("").program.parameters().size());
+  EXPECT_EQ(looked_at.size(), TrainedWithReduce("").program.parameters().size());
 }
 
 TEST(ReduceMode, FusedBroadcasts_AreRefusedInPaddlesWordsElsewhere) {
   const std::string line = "Currently, fuse_broadcast_ops only works under Reduce mode.";
-  EXPECT_THAT(captured_log([] { Trained trained(kReduce + "fuse_broadcast_ops: true }"); }),
-              Not(HasSubstr(line)));
-  EXPECT_THAT(captured_log([] { Trained trained("build_strategy { fuse_broadcast_ops: true }"); }),
+  EXPECT_THAT(
+      captured_log([] { TrainedWithReduce trained(kReduce + "fuse_broadcast_ops: true }"); }),
+      Not(HasSubstr(line)));
+  EXPECT_THAT(captured_log(
+                  [] { TrainedWithReduce trained("build_strategy { fuse_broadcast_ops: true }"); }),
               HasSubstr(line));
 }
 
 TEST(ReduceMode, WhereItCannotAct_IsOffAndSaysWhy) {
   EXPECT_THAT(make_strategy(kReduce + "}").names(), Not(Contains("reduce")));
-  const std::string line =
-      captured_log([] { Trained trained("localsgd: true nccl_comm_num: 2 " + kReduce + "}"); });
+  const std::string line = captured_log(
+      [] { TrainedWithReduce trained("localsgd: true nccl_comm_num: 2 " + kReduce + "}"); });
   EXPECT_THAT(line, AllOf(HasSubstr("reduce_strategy has no effect"),
                           HasSubstr("nccl_comm_num and use_hierarchical_allreduce")));
 }

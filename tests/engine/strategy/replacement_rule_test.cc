@@ -15,7 +15,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-Program trained(const std::string& text, const std::string& optimizer) {
+Program trained_with_rule(const std::string& text, const std::string& optimizer) {
   ConfigTree tree = ConfigTree::from_json(optimizer, "test");
   const std::string name = *tree.peek("name");
   return trained_program(text, {.ranks = 2, .optimizer = name}, {.optimizer = optimizer});
@@ -39,7 +39,7 @@ std::string a_bias(const Program& program) {
 }
 
 TEST(Lars, ReplacesMomentum_WithItsConfigs) {
-  const Program program = trained(
+  const Program program = trained_with_rule(
       "lars: true lars_configs { lars_coeff: 0.02 lars_weight_decay: 0.25 epsilon: 0.125 "
       "exclude_from_weight_decay: ['bias', 'bn'] }",
       R"({"name": "momentum", "momentum": 0.75, "clip": "global_norm", "clip_norm": 2})");
@@ -56,7 +56,7 @@ TEST(Lars, ReplacesMomentum_WithItsConfigs) {
 }
 
 TEST(Lamb, ReplacesAdam_WithItsConfigs) {
-  const Program program = trained(
+  const Program program = trained_with_rule(
       "lamb: true lamb_configs { lamb_weight_decay: 0.5 exclude_from_weight_decay: 'bias' }",
       R"({"name": "adam", "beta1": 0.75, "epsilon": 0.125, "weight_decay": 0.25})");
   const std::string bias = a_bias(program);
@@ -87,7 +87,7 @@ TEST(ReplacementRule, Both_FollowPaddlesRule) {
 }
 
 TEST(ReplacementRule, ExclusionsOfTheInnerDecay_AreRefused) {
-  EXPECT_THROW(trained("lars: true", R"({"name": "momentum", "weight_decay": 0.1,
+  EXPECT_THROW(trained_with_rule("lars: true", R"({"name": "momentum", "weight_decay": 0.1,
                                          "exclude_from_weight_decay": ["bias"]})"),
                Error);
 }

@@ -15,9 +15,10 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::Not;
 
-struct Trained {
-  explicit Trained(const std::string& configs, const PassContext& context = {.ranks = 4},
-                   const std::string& more = "") {
+struct TrainedWithSharding {
+  explicit TrainedWithSharding(const std::string& configs,
+                               const PassContext& context = {.ranks = 4},
+                               const std::string& more = "") {
     program = trained_program("sharding: true " + more + " sharding_configs { " + configs + " }",
                               context, {.optimizer = R"({"name": "adam"})"});
   }
@@ -44,7 +45,7 @@ struct Trained {
 TEST(Sharding, EachState_IsOnOneRankOnly) {
   std::set<std::string> all;
   for (int rank = 0; rank < 4; ++rank) {
-    const Trained trained("stage: 1", {.rank = rank, .ranks = 4});
+    const TrainedWithSharding trained("stage: 1", {.rank = rank, .ranks = 4});
     for (const std::string& name : trained.held(VarKind::kState)) {
       EXPECT_TRUE(all.insert(name).second) << name << " is on two ranks";
     }
@@ -54,13 +55,13 @@ TEST(Sharding, EachState_IsOnOneRankOnly) {
     EXPECT_TRUE(trained.all("all_reduce", "backward").empty());
     EXPECT_FALSE(trained.program.groups()[0].own_memory);
   }
-  EXPECT_EQ(all.size(), 2 * Trained("").program.parameters().size());
+  EXPECT_EQ(all.size(), 2 * TrainedWithSharding("").program.parameters().size());
 }
 
 TEST(Sharding, WithoutAStage_ParametersAreSplitToo) {
   std::set<std::string> all;
   for (int rank = 0; rank < 4; ++rank) {
-    const Trained trained("", {.rank = rank, .ranks = 4});
+    const TrainedWithSharding trained("", {.rank = rank, .ranks = 4});
     for (const std::string& name : trained.held(VarKind::kParameter)) {
       EXPECT_TRUE(all.insert(name).second) << name << " is on two ranks";
     }
@@ -77,12 +78,12 @@ TEST(Sharding, WithoutAStage_ParametersAreSplitToo) {
       }
     }
   }
-  EXPECT_EQ(all.size(), Trained("").program.parameters().size());
+  EXPECT_EQ(all.size(), TrainedWithSharding("").program.parameters().size());
 }
 
 // Neighbours have one owner, so that a segment is few messages.
 TEST(Sharding, Owners_AreContiguousAndEven) {
-  const Trained trained("");
+  const TrainedWithSharding trained("");
   int last = 0;
   std::map<int, int64_t> bytes;
   for (const VarId id : trained.program.parameters()) {
@@ -97,7 +98,7 @@ TEST(Sharding, Owners_AreContiguousAndEven) {
 TEST(Sharding, Segments_AreCutBySize) {
   const auto fetches = [](const std::string& configs) {
     std::set<VarId> waits;
-    const Trained trained(configs);
+    const TrainedWithSharding trained(configs);
     const auto all = trained.all("fetch_parameters", "forward");
     for (const Op& op : all) waits.insert(op.after.begin(), op.after.end());
     return std::pair(all.size(), waits.size());
@@ -113,7 +114,7 @@ TEST(Sharding, Segments_AreCutBySize) {
 TEST(Sharding, Groups_SumTheirOwnersGradientsToo) {
   for (const char* configs : {"dp_degree: 2", "hybrid_dp: true sharding_degree: 2",
                               "hybrid_dp: true sharding_group_size: 2"}) {
-    const Trained trained(configs, {.rank = 3, .ranks = 4});
+    const TrainedWithSharding trained(configs, {.rank = 3, .ranks = 4});
     std::vector<std::vector<int>> groups;
     for (const RankGroup& group : trained.program.groups()) groups.push_back(group.ranks);
     EXPECT_THAT(groups, ElementsAre(ElementsAre(2, 3), ElementsAre(1, 3), ElementsAre(0, 1, 2, 3)));
@@ -126,7 +127,7 @@ TEST(Sharding, Groups_SumTheirOwnersGradientsToo) {
 
 // The groups must leave out the same updates.
 TEST(Sharding, InfiniteGradients_AreLookedForInAllGroups) {
-  const Trained trained(
+  const TrainedWithSharding trained(
       "dp_degree: 2",
       {.rank = 1, .ranks = 4, .low_types = {DType::kBFloat16}, .scale_low_loss = true},
       "amp: true");
@@ -138,7 +139,7 @@ TEST(Sharding, InfiniteGradients_AreLookedForInAllGroups) {
 }
 
 TEST(Sharding, MergedGradients_AreOnTheirOwners) {
-  const Trained trained("gradient_merge_acc_step: 4");
+  const TrainedWithSharding trained("gradient_merge_acc_step: 4");
   int here = 0, remote = 0;
   for (const VarId id : trained.program.parameters()) {
     const VarId sum = trained.program.find(trained.program.var(id).name + ".merged_gradient");
@@ -164,7 +165,7 @@ TEST(Sharding, PaddlesChain_IsKeptWhole) {
 
 TEST(Sharding, WhatItCannotDo_IsRefusedByName) {
   const auto refusal = [](const std::string& configs) {
-    return thrown_by([&] { Trained trained(configs); });
+    return thrown_by([&] { TrainedWithSharding trained(configs); });
   };
   EXPECT_EQ(refusal("sharding_degree: 8").failure(),
             "sharding_configs.sharding_degree is 8, with 4 ranks");
@@ -186,7 +187,7 @@ TEST(Sharding, OfOneRank_IsOff) {
 
 // Degrees of a larger job do not matter.
 TEST(Sharding, MergedGradientsOfOneRank_AreStatesOfTheOptimizer) {
-  const Trained trained("gradient_merge_acc_step: 4 dp_degree: 2", {});
+  const TrainedWithSharding trained("gradient_merge_acc_step: 4 dp_degree: 2", {});
   for (const VarId id : trained.program.parameters()) {
     const Var& sum = trained.program.var(trained.program.gradient(id));
     EXPECT_TRUE(sum.name.ends_with(".merged_gradient")) << sum.name;
@@ -194,7 +195,7 @@ TEST(Sharding, MergedGradientsOfOneRank_AreStatesOfTheOptimizer) {
   }
   const SectionId optimize = trained.program.find_section("optimize");
   EXPECT_EQ(trained.program.sections()[optimize].when.every, 4);
-  EXPECT_THAT(thrown_by([] { Trained("gradient_merge_acc_step: 4 stage: 4", {}); }),
+  EXPECT_THAT(thrown_by([] { TrainedWithSharding("gradient_merge_acc_step: 4 stage: 4", {}); }),
               IsUsageError("strategy"));
 }
 

@@ -19,16 +19,16 @@ using testing::Contains;
 using testing::IsSupersetOf;
 using testing::Not;
 
-AllReduceSettings checked(const std::string& text) {
+AllReduceSettings checked_strategy(const std::string& text) {
   return check_all_reduce(strategy_proto(text), {});
 }
 
-Error refusal(const std::string& text) {
+Error strategy_refusal(const std::string& text) {
   return thrown_by([&] { make_strategy(text); });
 }
 
 TEST(CheckStrategy, Empty_FusesWithPaddlesLimits) {
-  const AllReduceSettings sums = checked("");
+  const AllReduceSettings sums = checked_strategy("");
   EXPECT_TRUE(sums.fuse);
   EXPECT_EQ(sums.buckets.megabytes, 32);
   EXPECT_EQ(sums.buckets.count, 50);
@@ -39,8 +39,8 @@ TEST(CheckStrategy, Empty_FusesWithPaddlesLimits) {
 }
 
 TEST(CheckStrategy, GivenFields_AreTaken) {
-  const AllReduceSettings sums =
-      checked("fuse_all_reduce_ops: false fuse_grad_size_in_MB: 16 fuse_grad_size_in_TFLOPS: 20");
+  const AllReduceSettings sums = checked_strategy(
+      "fuse_all_reduce_ops: false fuse_grad_size_in_MB: 16 fuse_grad_size_in_TFLOPS: 20");
   EXPECT_FALSE(sums.fuse);
   EXPECT_EQ(sums.buckets.megabytes, 16);
   EXPECT_EQ(sums.buckets.count, 20);
@@ -56,19 +56,20 @@ TEST(CheckStrategy, GivenFields_AreTaken) {
 }
 
 TEST(CheckStrategy, NumberOfGradients_TakesTheOtherLimitsPlace) {
-  EXPECT_EQ(checked("fuse_grad_size_in_num: 8").buckets.exact_count, 8);
-  EXPECT_THAT(refusal("fuse_grad_size_in_num: 4 fuse_grad_size_in_MB: 16"),
+  EXPECT_EQ(checked_strategy("fuse_grad_size_in_num: 8").buckets.exact_count, 8);
+  EXPECT_THAT(strategy_refusal("fuse_grad_size_in_num: 4 fuse_grad_size_in_MB: 16"),
               IsUsageError("strategy"));
-  EXPECT_THAT(refusal("fuse_grad_size_in_num: 0"), IsUsageError("strategy"));
+  EXPECT_THAT(strategy_refusal("fuse_grad_size_in_num: 0"), IsUsageError("strategy"));
 }
 
 TEST(CheckStrategy, LimitsCopiedAtTheirDefaults_DoNotCollide) {
   const std::string copied =
       "fuse_grad_size_in_MB: 32 fuse_grad_size_in_TFLOPS: 50 last_comm_group_size_MB: 1 ";
-  EXPECT_EQ(checked(copied + "fuse_grad_size_in_num: 8").buckets.exact_count, 0);
-  EXPECT_EQ(checked(copied + "fuse_grad_size_in_num: 8").buckets.last_megabytes, 0);
-  EXPECT_EQ(checked(copied + "fuse_grad_size_in_num: 4").buckets.exact_count, 4);
-  EXPECT_EQ(checked("fuse_grad_size_in_MB: 16 fuse_grad_size_in_num: 8").buckets.megabytes, 16);
+  EXPECT_EQ(checked_strategy(copied + "fuse_grad_size_in_num: 8").buckets.exact_count, 0);
+  EXPECT_EQ(checked_strategy(copied + "fuse_grad_size_in_num: 8").buckets.last_megabytes, 0);
+  EXPECT_EQ(checked_strategy(copied + "fuse_grad_size_in_num: 4").buckets.exact_count, 4);
+  EXPECT_EQ(checked_strategy("fuse_grad_size_in_MB: 16 fuse_grad_size_in_num: 8").buckets.megabytes,
+            16);
 }
 
 AllReduceSettings sums_for(const std::string& text, const PassContext& context,
@@ -80,9 +81,9 @@ AllReduceSettings sums_for(const std::string& text, const PassContext& context,
 }
 
 TEST(CheckStrategy, LastBucket_IsSmallOnlyWhereItIsAskedFor) {
-  EXPECT_EQ(checked("").buckets.last_megabytes, 0);
-  EXPECT_EQ(checked("last_comm_group_size_MB: 2").buckets.last_megabytes, 2);
-  EXPECT_THAT(refusal("fuse_grad_size_in_num: 4 last_comm_group_size_MB: 2"),
+  EXPECT_EQ(checked_strategy("").buckets.last_megabytes, 0);
+  EXPECT_EQ(checked_strategy("last_comm_group_size_MB: 2").buckets.last_megabytes, 2);
+  EXPECT_THAT(strategy_refusal("fuse_grad_size_in_num: 4 last_comm_group_size_MB: 2"),
               IsUsageError("strategy"));
 }
 
@@ -163,15 +164,15 @@ TEST(CheckStrategy, PersistentBatchNorm_IsSaidToHaveNoEffect) {
 }
 
 TEST(CheckStrategy, Unsupported_IsRefusedByName) {
-  const Error error =
-      refusal("tensor_parallel: true asp: true build_strategy { fuse_gemm_epilogue: true }");
+  const Error error = strategy_refusal(
+      "tensor_parallel: true asp: true build_strategy { fuse_gemm_epilogue: true }");
   EXPECT_THAT(error, IsError(ErrorCode::kUnsupported, "strategy"));
   EXPECT_EQ(error.failure(),
             "not supported yet: tensor_parallel, asp, build_strategy.fuse_gemm_epilogue");
   for (const char* text :
        {"gradient_scale_configs { scale_strategy: 'sum' }",
         "tensor_parallel: true tensor_parallel_configs { tensor_parallel_degree: 2 }"}) {
-    EXPECT_THAT(refusal(text), IsError(ErrorCode::kUnsupported, "strategy")) << text;
+    EXPECT_THAT(strategy_refusal(text), IsError(ErrorCode::kUnsupported, "strategy")) << text;
   }
 }
 
@@ -218,7 +219,7 @@ Program applied(const std::string& text, int ranks, const std::string& model = "
   return trained_program(text, {.ranks = ranks}, {.model = model});
 }
 
-int count(const Program& program, const std::string& type) {
+int count_ops(const Program& program, const std::string& type) {
   int found = 0;
   for (const Op& op : program.ops()) found += op.type() == type;
   return found;
@@ -226,8 +227,8 @@ int count(const Program& program, const std::string& type) {
 
 TEST(ApplyStrategy, Resnet_HasNoActivationsOfItsOwn) {
   const Program program = applied("", 2);
-  EXPECT_EQ(count(program, "relu"), 0);
-  EXPECT_GT(count(program, "all_reduce"), 0);
+  EXPECT_EQ(count_ops(program, "relu"), 0);
+  EXPECT_GT(count_ops(program, "all_reduce"), 0);
 }
 
 // The log names the fusions for users. Those of the evaluation are not counted.
@@ -245,8 +246,8 @@ TEST(ApplyStrategy, FusionsOff_KeepsActivations) {
       "build_strategy { fuse_bn_act_ops: false fuse_elewise_add_act_ops: false "
       "fuse_bn_add_act_ops: false }",
       1);
-  EXPECT_EQ(count(program, "relu"), 2 * 17);  // training and evaluation
-  EXPECT_EQ(count(program, "all_reduce"), 0);
+  EXPECT_EQ(count_ops(program, "relu"), 2 * 17);  // training and evaluation
+  EXPECT_EQ(count_ops(program, "all_reduce"), 0);
 }
 
 TEST(ApplyStrategy, LossGradient_IsOneOverRanks) {
@@ -255,7 +256,7 @@ TEST(ApplyStrategy, LossGradient_IsOneOverRanks) {
     if (op.type() != "fill") continue;
     EXPECT_EQ(op.attributes.number("value"), 0.25);
   }
-  EXPECT_GE(count(program, "fill"), 1);
+  EXPECT_GE(count_ops(program, "fill"), 1);
 }
 
 TEST(ApplyStrategy, GraphvizPath_GetsTheProgram) {

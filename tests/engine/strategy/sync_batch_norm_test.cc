@@ -14,9 +14,9 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-struct Trained {
-  explicit Trained(const std::string& text, const PassContext& context = {.ranks = 2},
-                   const std::string& model = "resnet20") {
+struct TrainedWithSync {
+  explicit TrainedWithSync(const std::string& text, const PassContext& context = {.ranks = 2},
+                           const std::string& model = "resnet20") {
     program = trained_program(text, context, {.model = model, .optimizer = ""});
   }
   int count(const std::string& type) const {
@@ -29,7 +29,7 @@ struct Trained {
 const std::string kSync = "sync_batch_norm: true ";
 
 TEST(SyncBatchNorm, EachNormalisation_SumsInOneMessageEachWay) {
-  const Trained trained(kSync);
+  const TrainedWithSync trained(kSync);
   const Program& program = trained.program;
   const int norms = trained.count("batch_norm_sums");
   EXPECT_GE(norms, 19);
@@ -47,7 +47,7 @@ TEST(SyncBatchNorm, EachNormalisation_SumsInOneMessageEachWay) {
 }
 
 TEST(SyncBatchNorm, EvaluationAndFusions_Stay) {
-  const Trained plain(""), synced(kSync);
+  const TrainedWithSync plain(""), synced(kSync);
   int evaluated = 0, relus = 0, joins = 0;
   for (const Op& op : synced.program.ops()) {
     if (op.type() == "batch_norm" || op.type() == "fused_bn_add_activation") {
@@ -65,23 +65,23 @@ TEST(SyncBatchNorm, EvaluationAndFusions_Stay) {
 
 TEST(SyncBatchNorm, OtherCommunicatorsAndGroups_AreOffInPaddlesWords) {
   const std::string line = captured_log([] {
-    const Trained trained(kSync +
-                              "nccl_comm_num: 3 use_hierarchical_allreduce: true "
-                              "hierarchical_allreduce_inter_nranks: 2",
-                          {.ranks = 4, .nodes = 2});
+    const TrainedWithSync trained(kSync +
+                                      "nccl_comm_num: 3 use_hierarchical_allreduce: true "
+                                      "hierarchical_allreduce_inter_nranks: 2",
+                                  {.ranks = 4, .nodes = 2});
     ASSERT_EQ(trained.program.groups().size(), 2u);
     for (const RankGroup& group : trained.program.groups()) EXPECT_EQ(group.inner_group_size, 1);
   });
   EXPECT_THAT(line, AllOf(HasSubstr("set num_threads=1, nccl_comm_num=1, "
                                     "hierarchical_allreduce=False."),
                           Not(HasSubstr("different nccl comms"))));
-  EXPECT_THAT(captured_log([] { Trained trained(kSync); }), Not(HasSubstr("will hang")));
+  EXPECT_THAT(captured_log([] { TrainedWithSync trained(kSync); }), Not(HasSubstr("will hang")));
 }
 
 TEST(SyncBatchNorm, WhereItCannotAct_IsOffAndSaysWhy) {
   EXPECT_THAT(make_strategy(kSync).names(), Not(Contains("sync_batch_norm")));
   const std::string none = captured_log([] {
-    const Trained trained(kSync, {.ranks = 2}, "lenet");
+    const TrainedWithSync trained(kSync, {.ranks = 2}, "lenet");
     EXPECT_EQ(trained.program.groups().size(), 1u);
   });
   EXPECT_THAT(none, HasSubstr("sync_batch_norm has no effect"));

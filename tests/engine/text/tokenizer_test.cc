@@ -42,13 +42,13 @@ INSTANTIATE_TEST_SUITE_P(Kinds, GoldenTokenizer,
                          ::testing::Values("gpt2", "llama3", "qwen2", "smollm", "llama2", "bert",
                                            "metaspace", "clip", "words"));
 
-Tokenizer tokenizer_of(const std::string& name) {
+Tokenizer tokenizer_from(const std::string& name) {
   return Tokenizer::from_json(golden_text(name).at("tokenizer").dump(), name);
 }
 
 // The heap of long pieces against the scan of short ones: a text without white space is one piece.
 TEST(Tokenizer, PieceOfAMegabyte_HasTheTokensOfItsParts) {
-  const Tokenizer tokenizer = tokenizer_of("gpt2");
+  const Tokenizer tokenizer = tokenizer_from("gpt2");
   std::string text;
   while (text.size() < 1'000'000) text += "thetextnumberstokens";
   std::vector<uint32_t> ids;
@@ -62,20 +62,20 @@ TEST(Tokenizer, PieceOfAMegabyte_HasTheTokensOfItsParts) {
 }
 
 TEST(Tokenizer, BytesThatAreNotUtf8_BecomeReplacementCharacters) {
-  const Tokenizer tokenizer = tokenizer_of("gpt2");
+  const Tokenizer tokenizer = tokenizer_from("gpt2");
   EXPECT_EQ(tokenizer.decode(tokenizer.encode("a\xE2\x82z\xFF\xC0\x80", false), false),
             "a\xEF\xBF\xBDz\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
 }
 
 TEST(Tokenizer, IdsThatCutACharacter_DecodeToOneReplacement) {
-  const Tokenizer tokenizer = tokenizer_of("gpt2");
+  const Tokenizer tokenizer = tokenizer_from("gpt2");
   const std::vector<uint32_t> ids = tokenizer.encode("\xF0\x9F\xA6\x9A", false);
   ASSERT_EQ(ids.size(), 4u);
   EXPECT_EQ(tokenizer.decode(std::span(ids).first(3), false), "\xEF\xBF\xBD");
 }
 
 TEST(Tokenizer, SpecialTokenInText_IsOneIdOrOrdinaryText) {
-  const Tokenizer tokenizer = tokenizer_of("gpt2");
+  const Tokenizer tokenizer = tokenizer_from("gpt2");
   std::vector<uint32_t> special, ordinary;
   tokenizer.encode_ordinary("</s>", special);
   tokenizer.encode_as_text("</s>", ordinary);
@@ -86,7 +86,7 @@ TEST(Tokenizer, SpecialTokenInText_IsOneIdOrOrdinaryText) {
 }
 
 TEST(Tokenizer, DisabledTruncationAndPadding_LeaveTheIds) {
-  Tokenizer tokenizer = tokenizer_of("bert");
+  Tokenizer tokenizer = tokenizer_from("bert");
   EXPECT_EQ(tokenizer.encode("the", false).size(), 24u);
   tokenizer.disable_padding();
   EXPECT_EQ(tokenizer.encode("the", false).size(), 1u);
@@ -98,8 +98,8 @@ TEST(Tokenizer, DisabledTruncationAndPadding_LeaveTheIds) {
 }
 
 TEST(Tokenizer, SeveralThreadsAndTokenizers_GiveTheSameIds) {
-  const Tokenizer first = tokenizer_of("gpt2"), second = tokenizer_of("llama2"),
-                  third = tokenizer_of("clip");
+  const Tokenizer first = tokenizer_from("gpt2"), second = tokenizer_from("llama2"),
+                  third = tokenizer_from("clip");
   std::string text;
   for (int i = 0; i < 300; ++i) text += "word" + std::to_string(i % 70) + " the text, ";
   const auto all = [&] {
@@ -122,7 +122,7 @@ TEST(Tokenizer, SeveralThreadsAndTokenizers_GiveTheSameIds) {
 }
 
 TEST(Tokenizer, UnknownId_IsRefused) {
-  const Tokenizer tokenizer = tokenizer_of("gpt2");
+  const Tokenizer tokenizer = tokenizer_from("gpt2");
   const uint32_t ids[] = {static_cast<uint32_t>(tokenizer.vocabulary_size())};
   EXPECT_EQ(thrown_by([&] { tokenizer.decode(ids, false); }).code(), ErrorCode::kUsage);
   EXPECT_EQ(tokenizer.token(ids[0]), std::nullopt);

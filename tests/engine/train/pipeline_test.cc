@@ -15,9 +15,9 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // 64 samples: 16 micro-batches of 4.
-const std::vector<std::string> kJob = {"train.epochs=1", "train.evaluate_every=0"};
+const std::vector<std::string> kPipelineJob = {"train.epochs=1", "train.evaluate_every=0"};
 constexpr char kAdam[] = R"({"name": "adam"})";
-constexpr char kMlp[] =
+constexpr char kPipelineMlp[] =
     R"({"name": "mlp", "num_classes": 4, "hidden": [32, 16, 24], "dropout": 0.2})";
 constexpr char kConvolutions[] = R"({"name": "resnet20", "num_classes": 4})";
 
@@ -38,9 +38,9 @@ std::vector<std::string> merged(int steps) {
 
 class PipelineTest : public TrainerTest {
  protected:
-  Weights train(const std::vector<std::string>& options, int world, const std::string& model = kMlp,
-                const std::string& optimizer = kAdam) {
-    return together(run(job(with(kJob, options), model, optimizer), world));
+  Weights train(const std::vector<std::string>& options, int world,
+                const std::string& model = kPipelineMlp, const std::string& optimizer = kAdam) {
+    return together(run(job(with(kPipelineJob, options), model, optimizer), world));
   }
 };
 
@@ -86,12 +86,12 @@ TEST_F(PipelineTest, BatchNorm_CountsMicroBatches) {
 TEST_F(PipelineTest, ClippingByTheGlobalNorm_CountsEveryStage) {
   const std::string clipped =
       R"({"name": "adam", "clip": "global_norm", "clip_norm": 0.05, "weight_decay": 0.01})";
-  const Weights whole = train(merged(4), 1, kMlp, clipped);
-  EXPECT_LE(distance(whole, train(pipeline(4), 3, kMlp, clipped)), 1e-5);
+  const Weights whole = train(merged(4), 1, kPipelineMlp, clipped);
+  EXPECT_LE(distance(whole, train(pipeline(4), 3, kPipelineMlp, clipped)), 1e-5);
 }
 
 TEST_F(PipelineTest, TwoPipelinesOfTwoStages_AverageTheirGradients) {
-  const Weights whole = train(merged(2), 2, kMlp);
+  const Weights whole = train(merged(2), 2, kPipelineMlp);
   const auto two = pipeline(2, {"stages=2"});
   EXPECT_LE(distance(whole, train(two, 4)), 1e-5);
   const auto sharded = with(two, {"strategy.sharding=true", "strategy.sharding_configs.stage=1"});
@@ -178,7 +178,7 @@ TEST_F(PipelineTest, MetricsAndEvaluation_AreThoseOfOneRank) {
                                               "train.evaluate_classes=true"};
   const auto outcome = [&](int stages) {
     fs::remove_all(output_);
-    return run(job(with(with(kJob, evaluates), pipeline(4)), kMlp, kAdam), stages);
+    return run(job(with(with(kPipelineJob, evaluates), pipeline(4)), kPipelineMlp, kAdam), stages);
   };
   const Outcome whole = outcome(1);
   const auto lines = events("train"), tests = events("test");
@@ -203,21 +203,22 @@ TEST_F(PipelineTest, BatchNormOfTwoPipelines_SavesTheFirstOnesStatistics) {
   const std::vector<std::string> options =
       with(pipeline(2, {"stages=2"}), {"data.image={'channels': 3, 'height': 8, 'width': 8}",
                                        "train.evaluate_every=1", "train.max_steps=2"});
-  const Outcome outcome = run(job(with(kJob, options), kConvolutions, kAdam), 4);
+  const Outcome outcome = run(job(with(kPipelineJob, options), kConvolutions, kAdam), 4);
   together(outcome);
   EXPECT_EQ(outcome.results[0].evaluation.items(), 37);
 }
 
 TEST_F(PipelineTest, NotFiniteLoss_EndsAllStages) {
-  const Job diverges = job(with(with(kJob, pipeline(4)),
+  const Job diverges = job(with(with(kPipelineJob, pipeline(4)),
                                 {"learning_rate.base=1e6", "train.on_nan=stop", "train.epochs=4"}),
-                           kMlp, R"({"name": "sgd"})");
+                           kPipelineMlp, R"({"name": "sgd"})");
   for (const RankEnd& end : ends_of(diverges, 2))
     EXPECT_THAT(end.message, HasSubstr("is not finite"));
 }
 
 TEST_F(PipelineTest, Average_IsRefused) {
-  const Job refused = job(with(with(kJob, pipeline(4)), {"train.ema.decay=0.5"}), kMlp, kAdam);
+  const Job refused =
+      job(with(with(kPipelineJob, pipeline(4)), {"train.ema.decay=0.5"}), kPipelineMlp, kAdam);
   EXPECT_THAT(start_two(refused, refused)[0],
               AllOf(HasSubstr("train.ema.decay"), HasSubstr("pipeline")));
 }

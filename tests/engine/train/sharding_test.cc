@@ -16,9 +16,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 const std::vector<std::string> kJob = {"model.dropout=0", "data.batch_size=4", "train.epochs=1"};
-constexpr char kAdam[] = R"({"name": "adam"})";
-constexpr char kMlp[] = R"({"name": "mlp", "num_classes": 4, "hidden": [32, 16, 24]})";
-constexpr char kConvolutions[] = R"({"name": "resnet20", "num_classes": 4})";
+constexpr char kShardedAdam[] = R"({"name": "adam"})";
+constexpr char kShardedMlp[] = R"({"name": "mlp", "num_classes": 4, "hidden": [32, 16, 24]})";
+constexpr char kShardedConvolutions[] = R"({"name": "resnet20", "num_classes": 4})";
 
 std::vector<std::string> sharded(const std::vector<std::string>& configs) {
   std::vector<std::string> options = {"strategy.sharding=true"};
@@ -34,8 +34,9 @@ std::vector<std::string> stage(int number) {
 class ShardingTest : public TrainerTest {
  protected:
   // Without statistics, which ranks have of their own between two evaluations.
-  Weights train(const std::vector<std::string>& options, int world, const std::string& model = kMlp,
-                const std::string& optimizer = kAdam) {
+  Weights train(const std::vector<std::string>& options, int world,
+                const std::string& model = kShardedMlp,
+                const std::string& optimizer = kShardedAdam) {
     return together(run(job(with(kJob, options), model, optimizer), world));
   }
 };
@@ -51,7 +52,7 @@ TEST_F(ShardingTest, LayoutsOfConvolutions_AreThoseOfTheOwners) {
   const std::vector<std::string> images = {"data.image={'channels': 3, 'height': 8, 'width': 8}",
                                            "train.max_steps=1"};
   const auto trained = [&](const std::vector<std::string>& how) {
-    return together(run(job(with(images, how), kConvolutions, kAdam), 2));
+    return together(run(job(with(images, how), kShardedConvolutions, kShardedAdam), 2));
   };
   const Weights whole = trained({});
   for (const int number : {1, 2, 3}) {
@@ -62,9 +63,9 @@ TEST_F(ShardingTest, LayoutsOfConvolutions_AreThoseOfTheOwners) {
 TEST_F(ShardingTest, ClippingByTheGlobalNorm_CountsEveryRanksGradients) {
   const std::string clipped =
       R"({"name": "adam", "clip": "global_norm", "clip_norm": 0.05, "weight_decay": 0.01})";
-  const Weights whole = train({}, 3, kMlp, clipped);
-  EXPECT_LE(distance(whole, train(stage(2), 3, kMlp, clipped)), 1e-5);
-  EXPECT_LE(distance(whole, train(stage(3), 3, kMlp, clipped)), 1e-5);
+  const Weights whole = train({}, 3, kShardedMlp, clipped);
+  EXPECT_LE(distance(whole, train(stage(2), 3, kShardedMlp, clipped)), 1e-5);
+  EXPECT_LE(distance(whole, train(stage(3), 3, kShardedMlp, clipped)), 1e-5);
 }
 
 TEST_F(ShardingTest, TwoGroupsOfTwo_TrainAsFourRanks) {
@@ -209,8 +210,8 @@ TEST_F(ShardingTest, WeightsOfAFile_GoToTheirOwners) {
 }
 
 TEST_F(ShardingTest, EvaluationOfParts_IsThatOfTheWhole) {
-  const Outcome whole = run(job(kJob, kMlp, kAdam), 4);
-  const Outcome ours = run(job(with(kJob, stage(3)), kMlp, kAdam), 4);
+  const Outcome whole = run(job(kJob, kShardedMlp, kShardedAdam), 4);
+  const Outcome ours = run(job(with(kJob, stage(3)), kShardedMlp, kShardedAdam), 4);
   EXPECT_NEAR(whole.results[0].evaluation.mean_loss(), ours.results[0].evaluation.mean_loss(),
               1e-4);
 }
@@ -219,7 +220,7 @@ TEST_F(ShardingTest, AverageOfWeights_WorksBelowStage3) {
   const std::vector<std::string> average = {"train.ema.decay=0.5"};
   const Weights whole = train(average, 2);
   EXPECT_LE(distance(whole, train(with(average, stage(2)), 2)), 1e-5);
-  const Job refused = job(with(with(kJob, average), stage(3)), kMlp, kAdam);
+  const Job refused = job(with(with(kJob, average), stage(3)), kShardedMlp, kShardedAdam);
   EXPECT_THAT(start_two(refused, refused)[0],
               ::testing::AllOf(HasSubstr("train.ema.decay"), HasSubstr("sharding")));
 }

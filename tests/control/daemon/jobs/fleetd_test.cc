@@ -31,8 +31,6 @@ using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-const std::string kHelper = program_folder() + "/launch_rank_helper";
-
 struct TwoFleetds : FleetdTest {
   TwoFleetds() : FleetdTest(2) {}
 };

@@ -35,8 +35,6 @@ using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using Json = nlohmann::json;
 
-const std::string kHelper = program_folder() + "/launch_rank_helper";
-
 // Ranks that count steps of 50 ms; of these, rank 1 needs 45 itself, the others 20.
 std::vector<std::string> counting_ranks(const std::string& last = "") {
   return {"sh", "-c",

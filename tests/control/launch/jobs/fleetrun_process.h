@@ -7,7 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "tests/test_paths.h"
+
 namespace fleet {
+
+// A small rank (rank_helper_main.cc).
+inline const std::string kHelper = program_folder() + "/launch_rank_helper";
 
 // A folder that goes away with it, and a mark in the environment of everything started in it.
 class JobFolder {

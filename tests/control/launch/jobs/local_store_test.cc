@@ -21,8 +21,6 @@ using ::testing::Contains;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-const std::string kHelper = program_folder() + "/launch_rank_helper";
-
 // "socket:[4711]" of all that listens by TCP in this network namespace.
 std::set<std::string> listening_sockets() {
   std::set<std::string> all;

@@ -25,8 +25,6 @@ using ::testing::IsSupersetOf;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
-const std::string kHelper = program_folder() + "/launch_rank_helper";
-
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   for (size_t start = 0, end; (end = text.find('\n', start)) != std::string::npos; start = end + 1)
@@ -99,12 +97,12 @@ class Written {
   bool in_order_ = true;
 };
 
-constexpr int kRanks = 8;
+constexpr int kLoggedRanks = 8;
 constexpr size_t kBytes = 6'000'000;  // a rank
 
 TEST_F(Logs, MuchOutputOfManyRanks_IsWholeInFilesAndOnTheConsole) {
-  ASSERT_EQ(run(kRanks, {"--ranks=all"}, {kHelper, "write", std::to_string(kBytes), "1"}), 0);
-  std::vector<Written> shown(kRanks);
+  ASSERT_EQ(run(kLoggedRanks, {"--ranks=all"}, {kHelper, "write", std::to_string(kBytes), "1"}), 0);
+  std::vector<Written> shown(kLoggedRanks);
   for (const std::string& line : lines_of(output)) {
     if (!line.starts_with("[rank ")) continue;
     const size_t end = line.find("] ");
@@ -113,7 +111,7 @@ TEST_F(Logs, MuchOutputOfManyRanks_IsWholeInFilesAndOnTheConsole) {
     ASSERT_NO_FATAL_FAILURE(
         shown.at(static_cast<size_t>(rank)).add(line.substr(end + 2), static_cast<int>(rank)));
   }
-  for (int rank = 0; rank < kRanks; ++rank) {
+  for (int rank = 0; rank < kLoggedRanks; ++rank) {
     Written kept;
     for (const std::string& line : lines_of(job.read("log/workerlog." + std::to_string(rank)))) {
       ASSERT_NO_FATAL_FAILURE(kept.add(line, rank));
@@ -126,10 +124,10 @@ TEST_F(Logs, MuchOutputOfManyRanks_IsWholeInFilesAndOnTheConsole) {
 }
 
 TEST_F(Logs, BothStreamsRotated_NoLineIsTornOrLost) {
-  ASSERT_EQ(run(kRanks, {"--log_max_size=300K", "--log_split", "--timestamps=files"},
+  ASSERT_EQ(run(kLoggedRanks, {"--log_max_size=300K", "--log_split", "--timestamps=files"},
                 {kHelper, "write", std::to_string(kBytes / 4), "3"}),
             0);
-  for (int rank = 0; rank < kRanks; ++rank) {
+  for (int rank = 0; rank < kLoggedRanks; ++rank) {
     Written all;
     for (const std::string stream : {"", ".err"}) {
       const auto files = pieces("workerlog." + std::to_string(rank) + stream);

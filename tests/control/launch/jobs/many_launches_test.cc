@@ -19,8 +19,6 @@
 namespace fleet {
 namespace {
 
-const std::string kHelper = program_folder() + "/launch_rank_helper";
-
 size_t files_in(const std::string& folder) {
   const std::filesystem::directory_iterator files(folder);
   return static_cast<size_t>(std::distance(begin(files), end(files)));

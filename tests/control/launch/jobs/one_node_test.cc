@@ -26,8 +26,6 @@ using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
 
-const std::string kHelper = program_folder() + "/launch_rank_helper";
-
 struct OneNode : ::testing::Test {
   // Runs a script on two ranks to its end.
   int run(const std::string& script, std::vector<std::string> options = {},

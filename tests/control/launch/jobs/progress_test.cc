@@ -13,8 +13,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const std::string kHelper = program_folder() + "/launch_rank_helper";
-
 TEST(RankProgressOfAJob, NoMoreSteps_IsAHangDespiteOtherActivity) {
   JobFolder job;
   Fleetrun fleetrun(job, "run", {"--hang_timeout=2", "--", kHelper, "steps", "10", "10", "25"});

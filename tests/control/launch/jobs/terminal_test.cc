@@ -28,7 +28,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr int kDeadlineMs = 60'000;  // generous: only against hanging
+constexpr int kScreenDeadlineMs = 60'000;  // generous: only against hanging
 
 // A shell with job control on a terminal of its own, which runs a fleetrun in the foreground.
 class Shell {
@@ -56,7 +56,7 @@ class Shell {
   int next_state() {
     int status = 0;
     pollfd readable = {states_.get(), POLLIN, 0};
-    const bool told = ::poll(&readable, 1, kDeadlineMs) == 1 &&
+    const bool told = ::poll(&readable, 1, kScreenDeadlineMs) == 1 &&
                       ::read(states_.get(), &status, sizeof status) == sizeof status;
     EXPECT_TRUE(told) << output();
     return told ? status : 0;
@@ -118,13 +118,13 @@ struct TerminalJob : ::testing::Test {
     return static_cast<pid_t>(pid);
   }
   void wait_for_state(pid_t pid, bool stopped) {
-    for (int i = 0; i < kDeadlineMs && (process_state(pid) == 'T') != stopped; ++i) {
+    for (int i = 0; i < kScreenDeadlineMs && (process_state(pid) == 'T') != stopped; ++i) {
       ::poll(nullptr, 0, 1);
     }
     EXPECT_EQ(process_state(pid) == 'T', stopped);
   }
   void wait_for_output(const Shell& shell, const std::string& text) {
-    for (int i = 0; i < kDeadlineMs && shell.output().find(text) == std::string::npos; ++i) {
+    for (int i = 0; i < kScreenDeadlineMs && shell.output().find(text) == std::string::npos; ++i) {
       ::poll(nullptr, 0, 1);
     }
     EXPECT_THAT(shell.output(), HasSubstr(text));

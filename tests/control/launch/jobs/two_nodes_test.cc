@@ -25,8 +25,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 
-const std::string kHelper = program_folder() + "/launch_rank_helper";
-
 struct TwoNodes : ::testing::Test {
   std::unique_ptr<Fleetrun> start(int node, const std::string& script,
                                   std::vector<std::string> options = {},

@@ -24,8 +24,8 @@ std::vector<std::vector<int>> devices(std::vector<std::string> arguments, const 
   return local_ranks(parse_arguments(arguments).config, gpus, listed).devices;
 }
 
-Error usage_error(const std::vector<std::string>& arguments, const GpuInventory& gpus,
-                  int listed = 0) {
+Error device_error(const std::vector<std::string>& arguments, const GpuInventory& gpus,
+                   int listed = 0) {
   return thrown_by([&] { devices(arguments, gpus, listed); });
 }
 
@@ -59,32 +59,32 @@ TEST(Devices, Gpus_AreThoseOfTheRanks) {
 }
 
 TEST(Devices, GpusOnAMachineWithoutOne_IsAnError) {
-  EXPECT_THAT(usage_error({"--gpus=0"}, machine(0)), IsUsageError("--gpus 0"));
-  EXPECT_THAT(usage_error({"--gpus=0"}, machine(0, "0")), IsUsageError("--gpus 0"));
+  EXPECT_THAT(device_error({"--gpus=0"}, machine(0)), IsUsageError("--gpus 0"));
+  EXPECT_THAT(device_error({"--gpus=0"}, machine(0, "0")), IsUsageError("--gpus 0"));
 }
 
 TEST(Devices, GpuThatIsNotThere_ListsThoseThatAre) {
-  EXPECT_THAT(usage_error({"--gpus=0,5"}, machine(2)).what(), HasSubstr("visible GPUs: 0,1"));
+  EXPECT_THAT(device_error({"--gpus=0,5"}, machine(2)).what(), HasSubstr("visible GPUs: 0,1"));
 }
 
 TEST(Devices, NotANumber_IsAnError) {
-  EXPECT_THAT(usage_error({"--gpus=all"}, machine(2)), IsUsageError("--gpus all"));
-  EXPECT_THAT(usage_error({"--gpus=0,,1"}, machine(2)), IsUsageError("--gpus 0,,1"));
+  EXPECT_THAT(device_error({"--gpus=all"}, machine(2)), IsUsageError("--gpus all"));
+  EXPECT_THAT(device_error({"--gpus=0,,1"}, machine(2)), IsUsageError("--gpus 0,,1"));
 }
 
 TEST(Devices, Twice_IsAnError) {
-  EXPECT_THAT(usage_error({"--gpus=1,1"}, machine(2)), IsUsageError("--gpus 1,1"));
+  EXPECT_THAT(device_error({"--gpus=1,1"}, machine(2)), IsUsageError("--gpus 1,1"));
 }
 
 TEST(Devices, VisibleDevices_GpusAreAbsoluteAndBecomeIndices) {
   EXPECT_THAT(devices({"--gpus=7,5"}, machine(8, "4,5,6,7")),
               ElementsAre(ElementsAre(3), ElementsAre(1)));
-  EXPECT_THAT(usage_error({"--gpus=0"}, machine(8, "4,5")), IsUsageError("--gpus 0"));
+  EXPECT_THAT(device_error({"--gpus=0"}, machine(8, "4,5")), IsUsageError("--gpus 0"));
 }
 
 TEST(Devices, VisibleUuids_GpusAreIndices) {
   EXPECT_THAT(devices({"--gpus=1"}, machine(8, "GPU-aa,GPU-bb")), ElementsAre(ElementsAre(1)));
-  EXPECT_THAT(usage_error({"--gpus=2"}, machine(8, "GPU-aa,GPU-bb")), IsUsageError("--gpus 2"));
+  EXPECT_THAT(device_error({"--gpus=2"}, machine(8, "GPU-aa,GPU-bb")), IsUsageError("--gpus 2"));
 }
 
 std::string warning(std::vector<std::string> arguments, const GpuInventory& gpus) {
@@ -114,7 +114,7 @@ TEST(LocalRankWarning, GpusOfPyTorchsLaunchers_AreTheOnlyOnesThatRanksSee) {
     EXPECT_THAT(devices(line, machine(8, "6,7")), ElementsAre(ElementsAre(0), ElementsAre(1)));
     EXPECT_EQ(warning(line, machine(8, "6,7")), "");
   }
-  EXPECT_THAT(usage_error({"--include=localhost:6,7"}, machine(2, "6,7")), IsUsageError());
+  EXPECT_THAT(device_error({"--include=localhost:6,7"}, machine(2, "6,7")), IsUsageError());
 }
 
 TEST(LocalRankWarning, ChosenGpusOnly_IsNone) {
@@ -133,7 +133,7 @@ TEST(LocalRankWarning, ProgramThatSeesOnlyItsGpu_IsNone) {
 TEST(Devices, EverythingHidden_IsCpuMode) {
   EXPECT_THAT(devices({}, machine(8, "")), ElementsAre(IsEmpty()));
   EXPECT_THAT(devices({}, machine(8, "-1")), ElementsAre(IsEmpty()));
-  EXPECT_THAT(usage_error({"--gpus=0"}, machine(8, "")), IsUsageError("--gpus 0"));
+  EXPECT_THAT(device_error({"--gpus=0"}, machine(8, "")), IsUsageError("--gpus 0"));
 }
 
 TEST(Devices, FewerRanksThanGpus_GetContiguousSlices) {
@@ -144,13 +144,13 @@ TEST(Devices, FewerRanksThanGpus_GetContiguousSlices) {
 TEST(Devices, NotToBeDivided_ARankTakesTheGpuOfItsNumber) {
   EXPECT_THAT(devices({"--nproc_per_node=3"}, machine(4)),
               ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(2)));
-  EXPECT_THAT(usage_error({"--gpus=1,2,3", "--nproc_per_node=2"}, machine(4)),
+  EXPECT_THAT(device_error({"--gpus=1,2,3", "--nproc_per_node=2"}, machine(4)),
               IsUsageError("--nproc_per_node 2"));
 }
 
 // mpirun and its like count processes, which may be for the cores.
 TEST(Devices, MoreRanksThanGpus_OnlyOptionsOfOtherLaunchersMeanThem) {
-  EXPECT_THAT(usage_error({"--nproc_per_node=2"}, machine(1)), IsUsageError("--nproc_per_node 2"));
+  EXPECT_THAT(device_error({"--nproc_per_node=2"}, machine(1)), IsUsageError("--nproc_per_node 2"));
   EXPECT_THAT(devices({"-np", "2"}, machine(1)), ElementsAre(IsEmpty(), IsEmpty()));
 }
 
@@ -158,14 +158,14 @@ TEST(Devices, ListedWithACount_AreTheFirstSoMany) {
   EXPECT_THAT(devices({}, machine(8), 2), ElementsAre(ElementsAre(0), ElementsAre(1)));
   EXPECT_THAT(devices({"--nproc_per_node=1"}, machine(8), 2), ElementsAre(ElementsAre(0, 1)));
   EXPECT_THAT(devices({"--gpus=4,6"}, machine(8), 2), ElementsAre(ElementsAre(4), ElementsAre(6)));
-  EXPECT_THAT(usage_error({}, machine(2), 4), IsUsageError("default 4"));
-  EXPECT_THAT(usage_error({"--gpus=4,6"}, machine(8), 4), IsUsageError("default 4"));
+  EXPECT_THAT(device_error({}, machine(2), 4), IsUsageError("default 4"));
+  EXPECT_THAT(device_error({"--gpus=4,6"}, machine(8), 4), IsUsageError("default 4"));
 }
 
 TEST(Devices, ListedWithACountOnCpus_AreRanks) {
   EXPECT_EQ(devices({}, machine(0), 3).size(), 3u);
   EXPECT_EQ(devices({"--nproc_per_node=3"}, machine(0), 3).size(), 3u);
-  EXPECT_THAT(usage_error({"--nproc_per_node=2"}, machine(0), 3), IsUsageError("default 3"));
+  EXPECT_THAT(device_error({"--nproc_per_node=2"}, machine(0), 3), IsUsageError("default 3"));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 
 std::vector<ListedNode> expand(const std::string& list) { return expand_nodes(list, "--ips"); }
 
-Error refusal(const std::string& list) {
+Error list_refusal(const std::string& list) {
   return thrown_by([&] { expand(list); });
 }
 
@@ -57,18 +57,18 @@ TEST(NodeList, Text_ComesBackInOneForm) {
 }
 
 TEST(NodeList, WhatMakesNoSense_IsNamed) {
-  EXPECT_THAT(refusal("a,,b"), IsUsageError("--ips "));
-  EXPECT_THAT(refusal("a:x").what(), HasSubstr("'x' is not a number of GPUs"));
-  EXPECT_THAT(refusal("a:0"), IsUsageError("--ips a:0"));
-  EXPECT_THAT(refusal("n[1-2"), IsUsageError("--ips n[1-2"));
-  EXPECT_THAT(refusal("n1-2]"), IsUsageError("--ips n1-2]"));
-  EXPECT_THAT(refusal("n[2-1]").what(), HasSubstr("'2-1' is not a range"));
-  EXPECT_THAT(refusal("n[a]"), IsUsageError("--ips n[a]"));
-  EXPECT_THAT(refusal("n[1-9999999]"), IsUsageError("--ips n[1-9999999]"));
-  EXPECT_THAT(refusal("a[1-999]b[1-999]"), IsUsageError("--ips a[1-999]b[1-999]"));
-  EXPECT_THAT(refusal("[fd00::1"), IsUsageError("--ips [fd00::1"));
-  EXPECT_THAT(refusal("a b"), IsUsageError("--ips a b"));
-  EXPECT_THAT(refusal("@/no/such/file"), IsUsageError("--ips @/no/such/file"));
+  EXPECT_THAT(list_refusal("a,,b"), IsUsageError("--ips "));
+  EXPECT_THAT(list_refusal("a:x").what(), HasSubstr("'x' is not a number of GPUs"));
+  EXPECT_THAT(list_refusal("a:0"), IsUsageError("--ips a:0"));
+  EXPECT_THAT(list_refusal("n[1-2"), IsUsageError("--ips n[1-2"));
+  EXPECT_THAT(list_refusal("n1-2]"), IsUsageError("--ips n1-2]"));
+  EXPECT_THAT(list_refusal("n[2-1]").what(), HasSubstr("'2-1' is not a range"));
+  EXPECT_THAT(list_refusal("n[a]"), IsUsageError("--ips n[a]"));
+  EXPECT_THAT(list_refusal("n[1-9999999]"), IsUsageError("--ips n[1-9999999]"));
+  EXPECT_THAT(list_refusal("a[1-999]b[1-999]"), IsUsageError("--ips a[1-999]b[1-999]"));
+  EXPECT_THAT(list_refusal("[fd00::1"), IsUsageError("--ips [fd00::1"));
+  EXPECT_THAT(list_refusal("a b"), IsUsageError("--ips a b"));
+  EXPECT_THAT(list_refusal("@/no/such/file"), IsUsageError("--ips @/no/such/file"));
 }
 
 ErrorCode code_of(const std::string& list) {
@@ -122,21 +122,21 @@ TEST_F(HostFile, OfWindows_IsRead) {
       "\xFF\xFE"
       "a\0\n\0",
       6);
-  EXPECT_THAT(refusal("@" + path), IsUsageError("--ips @" + path));
+  EXPECT_THAT(list_refusal("@" + path), IsUsageError("--ips @" + path));
 }
 
 TEST_F(HostFile, BadLine_IsNamed) {
   std::ofstream(path) << "a\nb:many\n";
-  EXPECT_THAT(refusal("@" + path), IsUsageError("--ips, " + path + " line 2: b:many"));
+  EXPECT_THAT(list_refusal("@" + path), IsUsageError("--ips, " + path + " line 2: b:many"));
 }
 
 TEST_F(HostFile, Empty_IsAnError) {
   std::ofstream(path) << "# nobody\n";
-  EXPECT_THAT(refusal("@" + path), IsUsageError("--ips @" + path));
+  EXPECT_THAT(list_refusal("@" + path), IsUsageError("--ips @" + path));
 }
 
 TEST_F(HostFile, WithoutEnd_IsRefused) {
-  EXPECT_THAT(refusal("@/dev/zero"), IsUsageError("--ips @/dev/zero"));
+  EXPECT_THAT(list_refusal("@/dev/zero"), IsUsageError("--ips @/dev/zero"));
 }
 
 TEST_F(HostFile, PipeOfAShell_IsRead) {

@@ -19,8 +19,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::optional<Error> refusal(std::vector<std::string> arguments,
-                             ArgumentsFor what = ArgumentsFor::kStart) {
+std::optional<Error> rule_refusal(std::vector<std::string> arguments,
+                                  ArgumentsFor what = ArgumentsFor::kStart) {
   arguments.emplace_back("prog");
   try {
     check_options(parse_arguments(arguments, what), what);
@@ -37,7 +37,7 @@ struct Case {
 };
 
 void expect(const Case& one) {
-  const std::optional<Error> error = refusal(one.arguments);
+  const std::optional<Error> error = rule_refusal(one.arguments);
   const std::string name = join(one.arguments, " ");
   ASSERT_EQ(error.has_value(), !one.where.empty()) << name << (error ? error->what() : "");
   if (!error) return;
@@ -169,12 +169,12 @@ TEST(OptionRules, Doctor_TakesWhatIsOfAStart_AndChecksIt) {
   for (const char* option :
        {"--via=ssh", "--detach", "--share_gpus", "--export=A", "--control_pipe", "--part",
         "--preflight", "--debug_rank=0", "--remote_fleetrun=f", "--fleetd_port=1"}) {
-    const std::optional<Error> error = refusal({option}, ArgumentsFor::kDoctor);
+    const std::optional<Error> error = rule_refusal({option}, ArgumentsFor::kDoctor);
     ASSERT_TRUE(error) << option;
     EXPECT_EQ(error->failure(), "it applies only to a start") << option;
   }
-  EXPECT_FALSE(refusal({"--grace=3", "--ips=a,b", "--dialect=jax"}, ArgumentsFor::kDoctor));
-  const std::optional<Error> mistyped = refusal({"--dialect=jaxx"}, ArgumentsFor::kDoctor);
+  EXPECT_FALSE(rule_refusal({"--grace=3", "--ips=a,b", "--dialect=jax"}, ArgumentsFor::kDoctor));
+  const std::optional<Error> mistyped = rule_refusal({"--dialect=jaxx"}, ArgumentsFor::kDoctor);
   ASSERT_TRUE(mistyped);
   EXPECT_EQ(mistyped->next(), "did you mean 'jax'?");
 }

@@ -17,7 +17,7 @@ Roles roles(std::vector<std::string> arguments) {
   return parse_arguments(arguments).config.roles;
 }
 
-Error refusal(const std::vector<std::string>& arguments) {
+Error role_refusal(const std::vector<std::string>& arguments) {
   return thrown_by([&] { roles(arguments); });
 }
 
@@ -60,21 +60,23 @@ TEST(Roles, Ipv6) {
 }
 
 TEST(Roles, Contradictions_AreRefused) {
-  EXPECT_THAT(refusal({"--servers=a:1"}), IsUsageError("--servers"));
-  EXPECT_THAT(refusal({"--servers=a:1", "--workers=a:2", "--server_num=1"}),
+  EXPECT_THAT(role_refusal({"--servers=a:1"}), IsUsageError("--servers"));
+  EXPECT_THAT(role_refusal({"--servers=a:1", "--workers=a:2", "--server_num=1"}),
               IsUsageError("--servers"));
-  EXPECT_THAT(refusal({"--servers=a:1", "--workers=a:2", "--ips=a"}), IsUsageError("--ips"));
-  EXPECT_THAT(refusal({"--server_num=1", "--nproc_per_node=2"}), IsUsageError("--nproc_per_node"));
-  EXPECT_THAT(refusal({"--run_mode=collective", "--server_num=1"}), IsUsageError("--server_num"));
-  EXPECT_THAT(refusal({"--gloo_port=80"}), IsUsageError("--gloo_port"));
+  EXPECT_THAT(role_refusal({"--servers=a:1", "--workers=a:2", "--ips=a"}), IsUsageError("--ips"));
+  EXPECT_THAT(role_refusal({"--server_num=1", "--nproc_per_node=2"}),
+              IsUsageError("--nproc_per_node"));
+  EXPECT_THAT(role_refusal({"--run_mode=collective", "--server_num=1"}),
+              IsUsageError("--server_num"));
+  EXPECT_THAT(role_refusal({"--gloo_port=80"}), IsUsageError("--gloo_port"));
 }
 
 TEST(Roles, BadEntries_AreNamed) {
-  EXPECT_THAT(refusal({"--trainers=2", "--server_num=1"}).next(), HasSubstr("--worker_num=2"));
-  EXPECT_THAT(refusal({"--servers=3", "--worker_num=1"}).next(), HasSubstr("--server_num=3"));
-  EXPECT_THAT(refusal({"--servers=a", "--workers=a:2"}), IsUsageError("--servers"));
-  EXPECT_THAT(refusal({"--servers=a:x", "--workers=a:2"}), IsUsageError("--servers"));
-  EXPECT_THAT(refusal({"--servers=a:1,a:1", "--workers=a:2"}).what(),
+  EXPECT_THAT(role_refusal({"--trainers=2", "--server_num=1"}).next(), HasSubstr("--worker_num=2"));
+  EXPECT_THAT(role_refusal({"--servers=3", "--worker_num=1"}).next(), HasSubstr("--server_num=3"));
+  EXPECT_THAT(role_refusal({"--servers=a", "--workers=a:2"}), IsUsageError("--servers"));
+  EXPECT_THAT(role_refusal({"--servers=a:x", "--workers=a:2"}), IsUsageError("--servers"));
+  EXPECT_THAT(role_refusal({"--servers=a:1,a:1", "--workers=a:2"}).what(),
               HasSubstr("a:1 is listed twice"));
 }
 

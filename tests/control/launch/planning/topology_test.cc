@@ -35,7 +35,7 @@ Topology resolve_flags(std::vector<std::string> arguments) {
   return resolve_topology(parse_arguments(arguments).config, sample_host());
 }
 
-Error usage_error(const std::vector<std::string>& arguments) {
+Error topology_error(const std::vector<std::string>& arguments) {
   return thrown_by([&] { resolve_flags(arguments); });
 }
 
@@ -66,7 +66,7 @@ TEST(Topology, OneIpInTheList_HasFreePorts) {
 }
 
 TEST(Topology, TwoNodesOnOneMachine_HostTellsThemApart) {
-  EXPECT_THAT(usage_error({"--ips=127.0.0.1,127.0.0.2"}), IsUsageError("--ips"));
+  EXPECT_THAT(topology_error({"--ips=127.0.0.1,127.0.0.2"}), IsUsageError("--ips"));
   EXPECT_EQ(resolve_flags({"--ips=127.0.0.1,127.0.0.2", "--host=127.0.0.2"}).node_rank, 1);
   EXPECT_EQ(resolve_flags({"--ips=127.0.0.1,127.0.0.2", "--host=127.0.0.1"}).hosting,
             Hosting::kYes);
@@ -83,7 +83,7 @@ TEST(Topology, LocalAddrOfAGateway_IsWhereOthersReachThisNode) {
 }
 
 TEST(Topology, IpsWithoutThisHost_ListsItsAddresses) {
-  EXPECT_THAT(usage_error({"--ips=10.9.9.1,10.9.9.2"}).what(), HasSubstr("127.0.0.1, 10.0.0.2"));
+  EXPECT_THAT(topology_error({"--ips=10.9.9.1,10.9.9.2"}).what(), HasSubstr("127.0.0.1, 10.0.0.2"));
 }
 
 TEST(Topology, Names_AreResolved) { EXPECT_EQ(resolve_flags({"--ips=first,second"}).node_rank, 1); }
@@ -176,23 +176,25 @@ TEST_F(LateName, ThatNeverComes_IsATimeout) {
 }
 
 TEST(Topology, HostNotInIps_IsAnError) {
-  EXPECT_THAT(usage_error({"--ips=10.0.0.1,10.0.0.2", "--host=10.0.0.3"}), IsUsageError("--host"));
+  EXPECT_THAT(topology_error({"--ips=10.0.0.1,10.0.0.2", "--host=10.0.0.3"}),
+              IsUsageError("--host"));
 }
 
 TEST(Topology, DuplicateIps_AreAnError) {
-  EXPECT_THAT(usage_error({"--ips=10.0.0.2,10.0.0.2"}), IsUsageError("--ips"));
+  EXPECT_THAT(topology_error({"--ips=10.0.0.2,10.0.0.2"}), IsUsageError("--ips"));
 }
 
 TEST(Topology, EmptyIp_IsAnError) {
-  EXPECT_THAT(usage_error({"--ips=10.0.0.2,,10.0.0.1"}), IsUsageError("--ips "));
+  EXPECT_THAT(topology_error({"--ips=10.0.0.2,,10.0.0.1"}), IsUsageError("--ips "));
 }
 
 TEST(Topology, NnodesAgainstIps_IsAnError) {
-  EXPECT_THAT(usage_error({"--ips=10.0.0.2,10.0.0.1", "--nnodes=3"}), IsUsageError("--nnodes 3"));
+  EXPECT_THAT(topology_error({"--ips=10.0.0.2,10.0.0.1", "--nnodes=3"}),
+              IsUsageError("--nnodes 3"));
 }
 
 TEST(Topology, RankAgainstIps_IsAnError) {
-  EXPECT_THAT(usage_error({"--ips=10.0.0.2,10.0.0.1", "--rank=1"}), IsUsageError("--rank 1"));
+  EXPECT_THAT(topology_error({"--ips=10.0.0.2,10.0.0.1", "--rank=1"}), IsUsageError("--rank 1"));
 }
 
 TEST(Topology, CountedNodes_MeetAtTheMaster) {
@@ -213,24 +215,24 @@ TEST(Topology, MasterOnThisHost_FirstNodeHosts) {
 }
 
 TEST(Topology, SeveralNodesWithoutAMaster_IsAnError) {
-  EXPECT_THAT(usage_error({"--nnodes=2"}), IsUsageError("--nnodes"));
+  EXPECT_THAT(topology_error({"--nnodes=2"}), IsUsageError("--nnodes"));
 }
 
 TEST(Topology, NodeZeroAwayFromTheMaster_IsAnError) {
-  EXPECT_THAT(usage_error({"--nnodes=2", "--master=10.0.0.1", "--rank=0"}),
+  EXPECT_THAT(topology_error({"--nnodes=2", "--master=10.0.0.1", "--rank=0"}),
               IsUsageError("--master"));
 }
 
 TEST(Topology, RankBeyondNnodes_IsAnError) {
-  EXPECT_THAT(usage_error({"--nnodes=2", "--master=10.0.0.1", "--rank=2"}).what(),
+  EXPECT_THAT(topology_error({"--nnodes=2", "--master=10.0.0.1", "--rank=2"}).what(),
               HasSubstr("no node 2"));
 }
 
 TEST(Topology, BadMaster_IsAnError) {
-  EXPECT_THAT(usage_error({"--nnodes=2", "--master=etcd://x"}), IsUsageError());
-  EXPECT_THAT(usage_error({"--nnodes=2", "--master=10.0.0.1:x"}),
+  EXPECT_THAT(topology_error({"--nnodes=2", "--master=etcd://x"}), IsUsageError());
+  EXPECT_THAT(topology_error({"--nnodes=2", "--master=10.0.0.1:x"}),
               IsUsageError("--master 10.0.0.1:x"));
-  EXPECT_THAT(usage_error({"--nnodes=2", "--master=10.0.0.1:1", "--rdzv_port=2"}),
+  EXPECT_THAT(topology_error({"--nnodes=2", "--master=10.0.0.1:1", "--rdzv_port=2"}),
               IsUsageError("--rdzv_port 2"));
 }
 
@@ -242,7 +244,7 @@ TEST(Topology, MasterInIpv6_IsUnderstood) {
 }
 
 TEST(Topology, OtherRunModes_AreRefused) {
-  EXPECT_THAT(usage_error({"--run_mode=rpc"}), IsUsageError("--run_mode"));
+  EXPECT_THAT(topology_error({"--run_mode=rpc"}), IsUsageError("--run_mode"));
 }
 
 TEST(Topology, NodesOfServersAndWorkers) {

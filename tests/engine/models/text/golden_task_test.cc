@@ -15,7 +15,7 @@
 namespace fleet {
 namespace {
 
-constexpr int64_t kNoLabel = -100;
+constexpr int64_t kUnlabelled = -100;
 
 // The keys of a job file for a config.json.
 Settings settings_of(const std::string& model, const golden::TextCase& text) {
@@ -81,7 +81,7 @@ double loss_of_task(const std::string& model, const std::string& task, const gol
   if (text.head == "tokens") {
     counts.clear();
     for (const int64_t label : text.inputs.at("labels"))
-      counts.push_back(label == kNoLabel ? 0 : 1);
+      counts.push_back(label == kUnlabelled ? 0 : 1);
   }
   const auto sum = static_cast<float>(std::ranges::count(counts, 1.0f));
   executor.feed(training.feed(text.head == "tokens" ? "loss_weight" : "weight"), counts);

@@ -13,7 +13,7 @@
 namespace fleet::ps {
 namespace {
 
-constexpr char kNaive[] = "'dim': 3, 'rule': {'name': 'naive', 'learning_rate': 0.5}";
+constexpr char kNaiveRows[] = "'dim': 3, 'rule': {'name': 'naive', 'learning_rate': 0.5}";
 
 TEST(SparseTable, ManyRows_AreAllFoundAgain) {
   SparseTable table(
@@ -41,7 +41,7 @@ TEST(SparseTable, Duplicates_AreAddedInOrderOfOccurrenceAndAppliedOnce) {
     if (created) continue;
     for (size_t j = 0; j < 3; ++j) at->second[j] += gradients[i * 3 + j];
   }
-  SparseTable merged(some_settings(kNaive)), expected(some_settings(kNaive));
+  SparseTable merged(some_settings(kNaiveRows)), expected(some_settings(kNaiveRows));
   merged.push(ids, gradients);
   for (const auto& [id, sum] : sums) expected.push(std::vector<uint64_t>{id}, sum);
   EXPECT_EQ(pulled(merged, ids), pulled(expected, ids));
@@ -56,7 +56,7 @@ TEST(SparseTable, DuplicatesOfOneAdagradRow_CountAsShows) {
 }
 
 TEST(SparseTable, PushOfAnUnknownId_CreatesItsRow) {
-  SparseTable pulled_first(some_settings(kNaive)), pushed(some_settings(kNaive));
+  SparseTable pulled_first(some_settings(kNaiveRows)), pushed(some_settings(kNaiveRows));
   pulled(pulled_first, {9});
   for (SparseTable* table : {&pulled_first, &pushed}) {
     table->push(std::vector<uint64_t>{9}, std::vector<float>{1, 2, 3});
@@ -65,7 +65,7 @@ TEST(SparseTable, PushOfAnUnknownId_CreatesItsRow) {
 }
 
 TEST(SparseTable, Lookup_CreatesNothingAndCountsTheMissing) {
-  SparseTable table(some_settings(kNaive));
+  SparseTable table(some_settings(kNaiveRows));
   const std::vector<float> before = looked_up(table, {1, 2, 3});
   EXPECT_EQ(table.counts().rows, 0);
   EXPECT_EQ(table.counts().missing_lookups, 3);
@@ -76,7 +76,7 @@ TEST(SparseTable, Lookup_CreatesNothingAndCountsTheMissing) {
 }
 
 TEST(SparseTable, IdOfAnotherServer_IsRefused) {
-  SparseTable table(some_settings(kNaive), shards_of_server(0, 2));
+  SparseTable table(some_settings(kNaiveRows), shards_of_server(0, 2));
   uint64_t foreign = 0;
   while (server_of(foreign, 2) == 0) ++foreign;
   EXPECT_THAT(thrown_by([&] { pulled(table, {foreign}); }), IsError(ErrorCode::kInternal));
@@ -108,7 +108,7 @@ TEST(SparseTable, PushesOfManyThreads_AreAllApplied) {
 }
 
 TEST(SparseTable, EmptyBatch_DoesNothing) {
-  SparseTable table(some_settings(kNaive));
+  SparseTable table(some_settings(kNaiveRows));
   table.push({}, {});
   EXPECT_TRUE(pulled(table, {}).empty());
   EXPECT_EQ(table.counts().rows, 0);

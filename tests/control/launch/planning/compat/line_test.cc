@@ -26,7 +26,7 @@ std::string corrected_line(const Error& error) {
   return at == std::string::npos ? "" : text.substr(at + begin.size());
 }
 
-Error usage_error(const std::vector<std::string>& arguments) {
+Error line_error(const std::vector<std::string>& arguments) {
   return thrown_by([&] { parse_arguments(arguments); });
 }
 
@@ -85,18 +85,18 @@ TEST(CompatLine, IdleOptions_OfOneReason_StandTogether) {
 }
 
 TEST(CompatLine, OptionsWithoutEffect_AreLeftOutOfTheCorrectedLine) {
-  EXPECT_EQ(corrected_line(usage_error({"--oversubscribe", "--ipss=127.0.0.1", "p", "-x"})),
+  EXPECT_EQ(corrected_line(line_error({"--oversubscribe", "--ipss=127.0.0.1", "p", "-x"})),
             "fleetrun --ips=127.0.0.1 p -x");
 }
 
 // Without them, the line would be another job.
 TEST(CompatLine, RefusedOptions_HaveNoCorrectedLine) {
-  EXPECT_EQ(corrected_line(usage_error({"--heter_workers", "a:1", "--ipss=127.0.0.1", "p"})), "");
-  EXPECT_EQ(corrected_line(usage_error({"--xpus=0,1", "--nproc_per_node=2", "p"})), "");
+  EXPECT_EQ(corrected_line(line_error({"--heter_workers", "a:1", "--ipss=127.0.0.1", "p"})), "");
+  EXPECT_EQ(corrected_line(line_error({"--xpus=0,1", "--nproc_per_node=2", "p"})), "");
 }
 
 TEST(CompatLine, VariablesOfSeveralOptions_StandOnceInTheCorrectedLine) {
-  EXPECT_EQ(corrected_line(usage_error({"-x", "A=1", "-x", "B=2", "--ipss=127.0.0.1", "p"})),
+  EXPECT_EQ(corrected_line(line_error({"-x", "A=1", "-x", "B=2", "--ipss=127.0.0.1", "p"})),
             "fleetrun --export=A=1,B=2 --ips=127.0.0.1 p");
 }
 
@@ -109,23 +109,23 @@ TEST(CompatLine, RanksOfTheJob_MustDivideByItsNodes) {
   EXPECT_EQ(ranks({"-n8", "--nnodes=2", "--master=10.0.0.1"}), 4);
   EXPECT_EQ(ranks({"--num_processes=8", "--nnodes=2", "--master=10.0.0.1"}), 4);
   EXPECT_EQ(ranks({"-np", "8", "--ips=a,b"}), 4);
-  EXPECT_THAT(usage_error({"-np", "7", "--ips=a,b", "p"}).what(),
+  EXPECT_THAT(line_error({"-np", "7", "--ips=a,b", "p"}).what(),
               AllOf(HasSubstr("7 cannot be divided by 2"), HasSubstr("--nproc_per_node=N")));
-  EXPECT_THAT(usage_error({"-np", "7", "--nnodes=1:2", "p"}), IsUsageError());
-  EXPECT_THAT(usage_error({"-np", "9", "-H", "a:4,b:4", "p"}), IsUsageError());
-  EXPECT_THAT(usage_error({"-np", "4", "--nproc_per_node=2", "p"}), IsUsageError());
-  EXPECT_THAT(usage_error({"-np", "four", "p"}), IsUsageError("-np"));
+  EXPECT_THAT(line_error({"-np", "7", "--nnodes=1:2", "p"}), IsUsageError());
+  EXPECT_THAT(line_error({"-np", "9", "-H", "a:4,b:4", "p"}), IsUsageError());
+  EXPECT_THAT(line_error({"-np", "4", "--nproc_per_node=2", "p"}), IsUsageError());
+  EXPECT_THAT(line_error({"-np", "four", "p"}), IsUsageError("-np"));
 }
 
 TEST(CompatLine, FlagsOfSeveralLaunchers_AreReadByTheirCompany) {
-  EXPECT_EQ(corrected_line(usage_error({"-N", "2", "p"})), "fleetrun --nproc_per_node=2 p");
+  EXPECT_EQ(corrected_line(line_error({"-N", "2", "p"})), "fleetrun --nproc_per_node=2 p");
   EXPECT_EQ(
       parse_arguments({"-N", "2", "--bind-to", "none", "p"}).settings.integer("nproc_per_node"), 2);
-  EXPECT_EQ(corrected_line(usage_error({"-N", "2", "--mpi=pmix", "p"})),
+  EXPECT_EQ(corrected_line(line_error({"-N", "2", "--mpi=pmix", "p"})),
             "srun --ntasks-per-node=1 --nodes=2 fleetrun p");
   EXPECT_EQ(parse_arguments({"--host=10.0.0.1", "p"}).settings.text("host"), "10.0.0.1");
   EXPECT_EQ(parse_arguments({"-t", "3", "p"}).settings.text("tee"), "3");
-  EXPECT_EQ(corrected_line(usage_error({"-t", "01:00:00", "p"})),
+  EXPECT_EQ(corrected_line(line_error({"-t", "01:00:00", "p"})),
             "srun --ntasks-per-node=1 --time=01:00:00 fleetrun p");
 }
 
@@ -138,20 +138,20 @@ TEST(CompatLine, RanksOfTheJobAndOfANode_ChooseTheFirstNodes) {
   EXPECT_EQ(nodes({"-np", "4", "-npernode", "2", "-H", "a:8,b:8,c:8"}), "a:2,b:2");
   EXPECT_EQ(nodes({"-np", "4", "--map-by", "ppr:2:node", "-H", "a:8,b:8"}), "a:2,b:2");
   EXPECT_EQ(nodes({"-n", "2", "-ppn", "2", "-hosts", "a,b"}), "a");
-  EXPECT_THAT(usage_error({"-np", "6", "-npernode", "2", "-H", "a:8,b:8", "p"}), IsUsageError());
-  EXPECT_THAT(usage_error({"-np", "4", "-npernode", "2", "-H", "a:1,b:8", "p"}), IsUsageError());
+  EXPECT_THAT(line_error({"-np", "6", "-npernode", "2", "-H", "a:8,b:8", "p"}), IsUsageError());
+  EXPECT_THAT(line_error({"-np", "4", "-npernode", "2", "-H", "a:1,b:8", "p"}), IsUsageError());
 }
 
 TEST(CompatLine, SeveralPrograms_AreRefused) {
-  EXPECT_THAT(usage_error({"-n", "1", "a", ":", "-n", "2", "b"}), IsUsageError(":"));
-  EXPECT_THAT(usage_error({"--bind-to", "core", "a", "1", ":", "b"}), IsUsageError(":"));
+  EXPECT_THAT(line_error({"-n", "1", "a", ":", "-n", "2", "b"}), IsUsageError(":"));
+  EXPECT_THAT(line_error({"--bind-to", "core", "a", "1", ":", "b"}), IsUsageError(":"));
   EXPECT_EQ(parse_arguments({"--nproc_per_node=2", "a", ":", "b"}).program.size(), 3u);
 }
 
 // Each task of srun is a rank; the step that starts fleetrun has one task a node.
 TEST(CompatLine, CoresOfARank_AreThoseOfItsNodeForSrun) {
-  EXPECT_EQ(corrected_line(usage_error({"-p", "v", "--gres=gpu:8", "--ntasks=8",
-                                        "--ntasks-per-node=8", "--cpus-per-task=16", "p"})),
+  EXPECT_EQ(corrected_line(line_error({"-p", "v", "--gres=gpu:8", "--ntasks=8",
+                                       "--ntasks-per-node=8", "--cpus-per-task=16", "p"})),
             "srun --ntasks-per-node=1 --gres=gpu:8 --partition=v --cpus-per-task=128 fleetrun "
             "--nproc_per_node=8 p");
 }
@@ -172,7 +172,7 @@ TEST(CompatLine, InAnAllocation_SlurmTakesWhatIsIts) {
 TEST(CompatLine, EtcdIsNotNeeded) {
   EXPECT_THAT(parse_arguments({"--master=etcd://10.0.0.1:2379", "p"}).ignored,
               AllOf(HasSubstr("--master ("), HasSubstr("needs no etcd")));
-  EXPECT_EQ(corrected_line(usage_error({"--master", "etcd://10.0.0.1:2379", "--nnodes=2", "p"})),
+  EXPECT_EQ(corrected_line(line_error({"--master", "etcd://10.0.0.1:2379", "--nnodes=2", "p"})),
             "fleetrun --master=10.0.0.1 --nnodes=2 p");
   const LaunchRequest request = parse_arguments(
       {"--elastic_server=127.0.0.1:2379", "--np=2:4", "--master=10.0.0.1", "train.py"});
@@ -182,7 +182,7 @@ TEST(CompatLine, EtcdIsNotNeeded) {
 
 TEST(CompatLine, DevicesOfOthers_AreRefusedByName) {
   for (const char* flag : {"--xpus=0,1", "--npus=0", "--mlus=0,1", "--selected_npus=0"}) {
-    EXPECT_THAT(usage_error({flag, "p"}), IsUsageError()) << flag;
+    EXPECT_THAT(line_error({flag, "p"}), IsUsageError()) << flag;
   }
 }
 

@@ -36,7 +36,7 @@ Settings settings_with(const std::string& dialect) {
   return tree.validate(launch_schema());
 }
 
-Error refusal(const std::string& dialect, bool roles = false, bool trains = false) {
+Error dialect_refusal(const std::string& dialect, bool roles = false, bool trains = false) {
   return thrown_by([&] {
     const auto names = read_dialects(settings_with(dialect), roles);
     if (trains) check_dialects_of_worker(names);
@@ -52,18 +52,18 @@ TEST(ReadDialects, Given_InTheirOwnOrder) {
 }
 
 TEST(ReadDialects, UnknownName_NamesTheNearest) {
-  EXPECT_THAT(refusal("torhc"), IsUsageError("--dialect"));
-  EXPECT_THAT(refusal("klingon"), IsUsageError("--dialect"));
+  EXPECT_THAT(dialect_refusal("torhc"), IsUsageError("--dialect"));
+  EXPECT_THAT(dialect_refusal("klingon"), IsUsageError("--dialect"));
 }
 
 TEST(ReadDialects, JobFile_WantsPaddle) {
-  EXPECT_THAT(refusal("torch", false, true), IsUsageError("--dialect"));
+  EXPECT_THAT(dialect_refusal("torch", false, true), IsUsageError("--dialect"));
   EXPECT_NO_THROW(check_dialects_of_worker(read_dialects(settings_with("jax, paddle"), false)));
 }
 
 TEST(ReadDialects, ParameterServers_ArePaddles) {
   EXPECT_THAT(read_dialects(settings_with(""), true), ElementsAre("paddle"));
-  EXPECT_THAT(refusal("paddle,jax", true), IsUsageError("--dialect"));
+  EXPECT_THAT(dialect_refusal("paddle,jax", true), IsUsageError("--dialect"));
 }
 
 TEST(RankEnvironment, EveryDialectAtOnce_EachNameOnce) {

@@ -31,7 +31,7 @@ Settings settings(const std::vector<std::string>& options) { return request(opti
 
 LaunchConfig config(const std::vector<std::string>& options) { return request(options).config; }
 
-Error refusal(const std::vector<std::string>& options) {
+Error torchrun_refusal(const std::vector<std::string>& options) {
   return thrown_by([&] { check_options(request(options), ArgumentsFor::kStart); });
 }
 
@@ -58,7 +58,7 @@ TEST(TorchrunOptions, WithoutMeaningHere_AreNamedTogether) {
 }
 
 TEST(TorchrunOptions, LogsSpecs_AreRefusedByName) {
-  EXPECT_THAT(refusal({"--logs-specs=mine"}), IsUsageError());
+  EXPECT_THAT(torchrun_refusal({"--logs-specs=mine"}), IsUsageError());
 }
 
 TEST(TorchrunOptions, ElasticNodes_DoNotRestartByThemselves) {
@@ -70,12 +70,14 @@ TEST(TorchrunOptions, StopSignals_AreReadByName) {
   EXPECT_THAT(config({}).stop_signals, ElementsAre(SIGTERM, SIGINT, SIGHUP, SIGQUIT));
   EXPECT_THAT(config({"--signals-to-handle=SIGUSR1,SIGTERM"}).stop_signals,
               ElementsAre(SIGUSR1, SIGTERM));
-  EXPECT_THAT(refusal({"--signals-to-handle=SIGNAL"}), IsUsageError("--signals_to_handle"));
-  EXPECT_THAT(refusal({"--signals-to-handle=SIGKILL"}), IsUsageError("--signals_to_handle"));
+  EXPECT_THAT(torchrun_refusal({"--signals-to-handle=SIGNAL"}),
+              IsUsageError("--signals_to_handle"));
+  EXPECT_THAT(torchrun_refusal({"--signals-to-handle=SIGKILL"}),
+              IsUsageError("--signals_to_handle"));
 }
 
 TEST(TorchrunOptions, OwnPrefix_IsOfOneRank) {
-  EXPECT_THAT(refusal({"--log-line-prefix-template=x", "--collapse=on"}),
+  EXPECT_THAT(torchrun_refusal({"--log-line-prefix-template=x", "--collapse=on"}),
               IsUsageError("--collapse"));
 }
 

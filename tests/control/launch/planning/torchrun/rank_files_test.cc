@@ -39,13 +39,13 @@ class ScopedVariable {
   const std::optional<std::string> before_;
 };
 
-LaunchConfig config(std::vector<std::string> options) {
+LaunchConfig file_config(std::vector<std::string> options) {
   options.insert(options.end(), {"sh"});
   return parse_arguments(options).config;
 }
 
 TEST(RankFiles, OfFleetrun_AreNamedAsPaddles) {
-  const LaunchConfig plain = config({"--log_dir=logs"}), split = config({"--log_split"});
+  const LaunchConfig plain = file_config({"--log_dir=logs"}), split = file_config({"--log_split"});
   EXPECT_EQ(log_folder(plain), "logs");
   const RankFiles files = RankFileLayout(plain, "logs").of(3, 1, 2);
   EXPECT_EQ(files.output, "logs/workerlog.2");
@@ -57,8 +57,8 @@ TEST(RankFiles, OfFleetrun_AreNamedAsPaddles) {
 }
 
 TEST(RankFiles, OfTorchrun_AreATreeOfTheStreamsThatAreWanted) {
-  const LaunchConfig given =
-      config({"--compat=torchrun", "--log_dir=/logs", "--rdzv_id=a/b", "-r", "1:1", "-t", "2:3"});
+  const LaunchConfig given = file_config(
+      {"--compat=torchrun", "--log_dir=/logs", "--rdzv_id=a/b", "-r", "1:1", "-t", "2:3"});
   EXPECT_THAT(log_folder(given), MatchesRegex("/logs/a_b_[a-z0-9]{8}"));
   EXPECT_NE(log_folder(given), log_folder(given));
   const RankFileLayout files(given, "/logs/run");
@@ -72,11 +72,11 @@ TEST(RankFiles, OfTorchrun_AreATreeOfTheStreamsThatAreWanted) {
 }
 
 TEST(RankFiles, OfTorchrunWithoutALogDir_AreTemporary) {
-  const LaunchConfig given = config({"--compat=torchrun"});
+  const LaunchConfig given = file_config({"--compat=torchrun"});
   EXPECT_TRUE(is_temporary_log_folder(given));
   EXPECT_THAT(temporary_parent(log_folder(given)), MatchesRegex("/.*/torchelastic_[a-z0-9]{8}"));
-  EXPECT_FALSE(is_temporary_log_folder(config({"--compat=torchrun", "--log_dir=x"})));
-  EXPECT_FALSE(is_temporary_log_folder(config({})));
+  EXPECT_FALSE(is_temporary_log_folder(file_config({"--compat=torchrun", "--log_dir=x"})));
+  EXPECT_FALSE(is_temporary_log_folder(file_config({})));
 }
 
 // torchrun uses Python's tempfile. Slurm's TMPDIR may exist on one node only.
@@ -86,7 +86,7 @@ TEST(RankFiles, OfTorchrun_WithoutTheFolderOfTmpdir_AreInTheNextUsableOne) {
   std::ofstream(here + "/file") << "not a folder";
   const auto parent_with = [](const std::string& tmpdir, const std::string& temp) {
     ScopedVariable first("TMPDIR", tmpdir), second("TEMP", temp), third("TMP", "");
-    return temporary_parent(log_folder(config({"--compat=torchrun"})));
+    return temporary_parent(log_folder(file_config({"--compat=torchrun"})));
   };
   EXPECT_THAT(parent_with(here, "/tmp"), StartsWith(here + "/torchelastic_"));
   EXPECT_THAT(parent_with(here + "/gone", here), StartsWith(here + "/torchelastic_"));
@@ -96,12 +96,12 @@ TEST(RankFiles, OfTorchrun_WithoutTheFolderOfTmpdir_AreInTheNextUsableOne) {
 }
 
 TEST(RankFiles, Copies_AreOfLinesWithTheseTexts) {
-  const LaunchConfig given = config({"--duplicate_stdout_filters=apple,a,,b"});
+  const LaunchConfig given = file_config({"--duplicate_stdout_filters=apple,a,,b"});
   const wire::CopiedLines copies = RankFileLayout(given, "log").copies(false, 0);
   EXPECT_THAT(copies.filters(), ElementsAre("apple", "a,b"));
   EXPECT_EQ(copies.path(), "log/filtered_stdout.log");
   EXPECT_THAT(RankFileLayout(given, "log").copies(true, 0).filters(), IsEmpty());
-  const LaunchConfig torchrun = config({"--compat=torchrun", "--duplicate_stderr_filters=x"});
+  const LaunchConfig torchrun = file_config({"--compat=torchrun", "--duplicate_stderr_filters=x"});
   EXPECT_THAT(RankFileLayout(torchrun, "/r").copies(true, 1).path(),
               EndsWith("/r/attempt_1/filtered_stderr.log"));
 }

@@ -38,7 +38,7 @@ Translation translate(const Values& given, const Values& environment = {}, int g
   return {tree.validate(launch_schema()), std::move(ignored)};
 }
 
-Error refusal(const Values& given, const Values& environment = {}) {
+Error translation_refusal(const Values& given, const Values& environment = {}) {
   return thrown_by([&] { translate(given, environment); });
 }
 
@@ -54,7 +54,8 @@ TEST(TorchrunNproc, Gpu_IsARankAGpu) {
   EXPECT_FALSE(translate({{"nproc_per_node", "gpu"}}, {}, 4).settings.given("nproc_per_node"));
   EXPECT_FALSE(translate({{"compat", "torchrun"}, {"nproc_per_node", "gpu"}}, {}, 4)
                    .settings.given("nproc_per_node"));
-  EXPECT_THAT(refusal({{"nproc_per_node", "gpu"}}), IsUsageError("--nproc_per_node gpu"));
+  EXPECT_THAT(translation_refusal({{"nproc_per_node", "gpu"}}),
+              IsUsageError("--nproc_per_node gpu"));
 }
 
 TEST(TorchrunNproc, Auto_IsWhatThereIs) {
@@ -65,12 +66,13 @@ TEST(TorchrunNproc, Auto_IsWhatThereIs) {
 TEST(TorchrunNproc, WithVia_EachNodeCountsItsOwnGpus) {
   EXPECT_FALSE(
       translate({{"nproc_per_node", "gpu"}, {"via", "ssh"}}).settings.given("nproc_per_node"));
-  EXPECT_THAT(refusal({{"nproc_per_node", "cpu"}, {"via", "ssh"}}),
+  EXPECT_THAT(translation_refusal({{"nproc_per_node", "cpu"}, {"via", "ssh"}}),
               IsUsageError("--nproc_per_node cpu"));
 }
 
 TEST(TorchrunNproc, Xpu_IsRefusedByName) {
-  EXPECT_THAT(refusal({{"nproc_per_node", "xpu"}}), IsUsageError("--nproc_per_node xpu"));
+  EXPECT_THAT(translation_refusal({{"nproc_per_node", "xpu"}}),
+              IsUsageError("--nproc_per_node xpu"));
 }
 
 TEST(TorchrunEndpoint, OfSeveralNodes_IsTheMaster) {
@@ -84,7 +86,7 @@ TEST(TorchrunEndpoint, OfSeveralNodes_IsTheMaster) {
 }
 
 TEST(TorchrunEndpoint, PortZero_IsForASingleNode) {
-  EXPECT_THAT(refusal({{"nnodes", "2"}, {"rdzv_endpoint", "localhost:0"}}),
+  EXPECT_THAT(translation_refusal({{"nnodes", "2"}, {"rdzv_endpoint", "localhost:0"}}),
               IsUsageError("--rdzv_endpoint localhost:0"));
   EXPECT_FALSE(translate({{"rdzv_endpoint", "localhost:0"}}).settings.given("master"));
 }
@@ -109,15 +111,16 @@ TEST(TorchrunEndpoint, MasterAddrAndPort_MeanTheSame) {
 }
 
 TEST(TorchrunEndpoint, ContradictingMasters_AreRefused) {
-  EXPECT_THAT(refusal({{"nnodes", "2"}, {"master", "node2:1"}, {"rdzv_endpoint", "node1:1"}}),
-              IsUsageError("--rdzv_endpoint node1:1"));
+  EXPECT_THAT(
+      translation_refusal({{"nnodes", "2"}, {"master", "node2:1"}, {"rdzv_endpoint", "node1:1"}}),
+      IsUsageError("--rdzv_endpoint node1:1"));
   EXPECT_NO_THROW(
       translate({{"nnodes", "2"}, {"master", "node1:1"}, {"rdzv_endpoint", "node1:1"}}));
 }
 
 TEST(TorchrunEndpoint, Nonsense_IsRefused) {
   for (const char* endpoint : {"node1:port", "node1:99999", ":29400", "tcp://node1:29400"}) {
-    EXPECT_THAT(refusal({{"nnodes", "2"}, {"rdzv_endpoint", endpoint}}), IsUsageError())
+    EXPECT_THAT(translation_refusal({{"nnodes", "2"}, {"rdzv_endpoint", endpoint}}), IsUsageError())
         << endpoint;
   }
 }
@@ -128,7 +131,7 @@ TEST(TorchrunLocalAddr, OfThisHost_IsTheHost) {
   EXPECT_FALSE(settings.given("local_addr"));
   EXPECT_EQ(translate({}, {{"PET_LOCAL_ADDR", "here"}}).settings.origin("host"),
             "environment PET_LOCAL_ADDR");
-  EXPECT_THAT(refusal({{"local_addr", "here"}, {"host", "127.0.0.1"}}),
+  EXPECT_THAT(translation_refusal({{"local_addr", "here"}, {"host", "127.0.0.1"}}),
               IsUsageError("--local_addr here"));
 }
 
@@ -169,7 +172,8 @@ TEST(TorchrunStandalone, OtherPlacesDoNotCount) {
                                 .settings;
   EXPECT_FALSE(settings.given("master"));
   EXPECT_FALSE(settings.given("master_port"));
-  EXPECT_THAT(refusal({{"standalone", "true"}, {"nnodes", "2"}}), IsUsageError("--standalone"));
+  EXPECT_THAT(translation_refusal({{"standalone", "true"}, {"nnodes", "2"}}),
+              IsUsageError("--standalone"));
 }
 
 TEST(TorchrunBackend, Etcd_IsNotNeeded) {
@@ -178,7 +182,7 @@ TEST(TorchrunBackend, Etcd_IsNotNeeded) {
   ASSERT_EQ(etcd.ignored.size(), 1u);
   EXPECT_THAT(ignored_flags_text(etcd.ignored), HasSubstr("built in"));
   EXPECT_FALSE(etcd.settings.given("master"));  // it is not the address of a node
-  EXPECT_THAT(refusal({{"rdzv_backend", "zeus"}}), IsUsageError("--rdzv_backend"));
+  EXPECT_THAT(translation_refusal({{"rdzv_backend", "zeus"}}), IsUsageError("--rdzv_backend"));
 }
 
 TEST(TorchrunConf, Timeouts_AreOurs) {
@@ -203,12 +207,13 @@ TEST(TorchrunConf, IsHost_IsNodeZero) {
   EXPECT_EQ(translate({{"nnodes", "2"}, {"rdzv_conf", "is_host=True"}}).settings.integer("rank"),
             0);
   EXPECT_FALSE(translate({{"nnodes", "2"}, {"rdzv_conf", "is_host=0"}}).settings.given("rank"));
-  EXPECT_THAT(refusal({{"rdzv_conf", "is_host=perhaps"}}), IsUsageError("--rdzv_conf is_host"));
+  EXPECT_THAT(translation_refusal({{"rdzv_conf", "is_host=perhaps"}}),
+              IsUsageError("--rdzv_conf is_host"));
 }
 
 TEST(TorchrunConf, Nonsense_IsRefused) {
   for (const char* conf : {"join_timeout", "=3", "join_timeout=", "join_timeout=soon"}) {
-    EXPECT_THAT(refusal({{"rdzv_conf", conf}}), IsUsageError()) << conf;
+    EXPECT_THAT(translation_refusal({{"rdzv_conf", conf}}), IsUsageError()) << conf;
   }
 }
 
@@ -232,7 +237,8 @@ TEST(TorchrunEnvironment, Switches_AreNumbers) {
   EXPECT_TRUE(translate({}, {{"PET_MODULE", "2"}}).settings.boolean("module"));
   EXPECT_FALSE(translate({}, {{"PET_MODULE", "0"}}).settings.boolean("module"));
   EXPECT_TRUE(translate({{"module", "true"}}, {{"PET_MODULE", "0"}}).settings.boolean("module"));
-  EXPECT_THAT(refusal({}, {{"PET_MODULE", "true"}}), IsUsageError("environment PET_MODULE"));
+  EXPECT_THAT(translation_refusal({}, {{"PET_MODULE", "true"}}),
+              IsUsageError("environment PET_MODULE"));
 }
 
 TEST(TorchrunEnvironment, VariablesWithoutMeaning_AreNamed) {
@@ -260,7 +266,8 @@ TEST(TorchrunDefaults, ListedNodes_AreNotCounted) {
 }
 
 TEST(TorchrunProgram, ModuleAndNoPython_ContradictEachOther) {
-  EXPECT_THAT(refusal({{"module", "true"}, {"no_python", "true"}}), IsUsageError("--module"));
+  EXPECT_THAT(translation_refusal({{"module", "true"}, {"no_python", "true"}}),
+              IsUsageError("--module"));
 }
 
 }  // namespace

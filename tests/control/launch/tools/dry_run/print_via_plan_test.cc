@@ -13,7 +13,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-ViaPlan sample(size_t nodes) {
+ViaPlan via_sample(size_t nodes) {
   ViaPlan plan;
   plan.job_id = "night";
   plan.via = "ssh";
@@ -36,7 +36,7 @@ ViaPlan sample(size_t nodes) {
 
 TEST(ViaTable, SaysWhatRunsWhere) {
   std::ostringstream out;
-  write_via_table(sample(2), out);
+  write_via_table(via_sample(2), out);
   EXPECT_THAT(
       out.str(),
       AllOf(AllOf(HasSubstr("job 'night' on 2 nodes"), HasSubstr("--via=ssh")),
@@ -47,13 +47,13 @@ TEST(ViaTable, SaysWhatRunsWhere) {
 
 TEST(ViaTable, ManyNodes_ShowOneCommand) {
   std::ostringstream out;
-  write_via_table(sample(20), out);
+  write_via_table(via_sample(20), out);
   EXPECT_THAT(out.str(), AllOf(HasSubstr("node 0 (n0) runs"), Not(HasSubstr("node 1 (n1) runs"))));
 }
 
 TEST(ViaJson, HasEverything) {
   std::ostringstream out;
-  write_via_json(sample(20), out);
+  write_via_json(via_sample(20), out);
   const auto all = nlohmann::json::parse(out.str());
   EXPECT_EQ(all["via"], "ssh");
   EXPECT_EQ(all["environment"]["FLEET_JOB_SECRET"], "******");
