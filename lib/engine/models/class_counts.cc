@@ -7,9 +7,7 @@
 
 namespace fleet {
 
-// The class of the largest logit, as the accuracy counts it: a logit that is not a number is the
-// lowest, and no hit.
-static int64_t predicted_class(std::span<const float> logits, int64_t label) {
+int64_t ClassCounts::predicted_class(std::span<const float> logits, int64_t label) {
   const auto less = [](float a, float b) { return std::isnan(a) ? !std::isnan(b) : a < b; };
   const int64_t largest = std::max_element(logits.begin(), logits.end(), less) - logits.begin();
   if (!std::isnan(logits[largest])) return largest;
@@ -27,7 +25,7 @@ void ClassCounts::add(std::span<const float> logits, std::span<const int64_t> la
   for (size_t i = 0; i < labels.size(); ++i) {
     if (weights[i] == 0 || labels[i] < 0 || labels[i] >= classes_) continue;
     const auto row = logits.subspan(i * classes_, classes_);
-    counts_[labels[i] * classes_ + predicted_class(row, labels[i])] += 1;
+    count(labels[i], predicted_class(row, labels[i]));
   }
 }
 
