@@ -47,9 +47,9 @@ Json matrix_of(const ClassReport& report) {
   const std::vector<int64_t> classes = matrix_classes(report);
   Json counts = Json::array();
   for (const int64_t own : classes) {
-    Json row = Json::array();
-    for (const int64_t predicted : classes) row.push_back(whole(report.pairs->at(own, predicted)));
-    counts.push_back(std::move(row));
+    for (const int64_t predicted : classes) {
+      counts.push_back(whole(report.pairs->at(own, predicted)));
+    }
   }
   Json matrix = Json::object();
   matrix["classes"] = classes;
@@ -68,8 +68,9 @@ Json calibration_of(const ScoreSums& sums) {
       bin.confidence += certain.confidence;
     }
     const double samples = std::max(bin.samples, 1.0);
-    bins.push_back(Json::array(
-        {whole(bin.samples), rounded(bin.confidence / samples), rounded(bin.hits / samples)}));
+    bins.push_back(whole(bin.samples));
+    bins.push_back(rounded(bin.confidence / samples));
+    bins.push_back(rounded(bin.hits / samples));
   }
   return bins;
 }
@@ -139,20 +140,22 @@ void CurveReport::add(int64_t c, const ScoreCurve& curve) {
   areas_[c] = area_under_roc(curve);
   precisions_[c] = average_precision(curve);
   Json points = Json::array();
-  double hits = 0;
+  const double negatives = std::max(curve.negatives, 1.0);
   const size_t count = curve.points.size(), parts = kPoints - 1;
+  double hits = 0;
   size_t next = 0;
   for (size_t p = 0; p < count; ++p) {
     const ScoreCurve::Point& point = curve.points[p];
     hits += point.positives;
+    const double others = point.negatives_above + point.negatives;
     // Evenly, with the first and the last one.
     if (count > kPoints && p < next * (count - 1) / parts) continue;
     ++next;
-    const double others = point.negatives_above + point.negatives;
-    const double negatives = std::max(curve.negatives, 1.0);
-    points.push_back(Json::array({rounded(point.negatives_above / negatives),
-                                  rounded(others / negatives), rounded(hits / curve.positives),
-                                  rounded(hits / (hits + others))}));
+    const double before = count > kPoints ? others : point.negatives_above;
+    for (const double value : {before / negatives, others / negatives, hits / curve.positives,
+                               hits / (hits + others)}) {
+      points.push_back(rounded(value));
+    }
   }
   points_[c] = std::move(points);
 }

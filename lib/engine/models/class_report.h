@@ -41,7 +41,8 @@ class CurveReport {
   const std::vector<double>& precisions() const { return precisions_; }  // NaN: undefined
   // The classes that have a curve: all of a few; of more, those of the least average precision.
   std::vector<int64_t> shown(bool exclusive) const;
-  // A list of [share of negatives before, share of negatives, share of positives, precision].
+  // Four numbers for each point, from the highest score down: the shares of negatives with a
+  // higher score, of negatives and of positives with this or a higher one, and the precision.
   Json points(int64_t c) const { return points_[c]; }
 
  private:

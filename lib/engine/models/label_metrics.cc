@@ -120,7 +120,7 @@ Json LabelMetrics::report() const {
 std::unique_ptr<EvaluationCollector> label_metrics(const TaskContext& context,
                                                    const std::vector<std::string>& always) {
   std::vector<std::string> metrics = always;
-  for (const std::string& name : context.settings().texts("metrics")) {
+  for (const std::string& name : registered_metrics(context)) {
     if (std::ranges::find(metrics, name) == metrics.end()) metrics.push_back(name);
   }
   return std::make_unique<LabelMetrics>(context.classes(), std::move(metrics),

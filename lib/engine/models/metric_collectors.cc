@@ -37,7 +37,7 @@ void CurveMetrics::finish(RankExchange& ranks) {
     }
   });
   for (const std::string& name : metrics_) {
-    values_[name] = classes[name] > 0 ? sums[name] / classes[name] : 0;
+    values_[name] = classes[name] > 0 ? sums[name] / classes[name] : std::nan("");
   }
   table_.reset();
 }
@@ -173,13 +173,13 @@ void NumberMetrics::finish(RankExchange& ranks) {
 }
 
 std::unique_ptr<EvaluationCollector> class_metrics(const TaskContext& context, bool with_classes) {
-  std::vector<std::string> metrics = context.settings().texts("metrics");
+  std::vector<std::string> metrics = registered_metrics(context);
   if (metrics.empty() && !with_classes) return nullptr;
   return std::make_unique<ClassMetrics>(context.classes(), std::move(metrics), with_classes);
 }
 
 std::unique_ptr<EvaluationCollector> number_metrics(const TaskContext& context) {
-  std::vector<std::string> metrics = context.settings().texts("metrics");
+  std::vector<std::string> metrics = registered_metrics(context);
   if (metrics.empty()) return nullptr;
   return std::make_unique<NumberMetrics>(context.classes(), std::move(metrics));
 }

@@ -21,7 +21,6 @@ void define_top(NamedMetric* def, size_t k) {
 
 FLEET_METRIC(acc2) { define_top(&def, 2); }
 FLEET_METRIC(acc3) { define_top(&def, 3); }
-FLEET_METRIC(acc5) { define_top(&def, 5); }
 FLEET_METRIC(acc10) { define_top(&def, 10); }
 
 }  // namespace fleet

@@ -91,19 +91,26 @@ void metrics_key(Schema* schema, MetricInput input, std::vector<std::string> ini
                     "; the first one is shown next to the loss");
 }
 
+std::vector<std::string> registered_metrics(const TaskContext& context) {
+  std::vector<std::string> names = context.settings().texts("metrics");
+  std::erase_if(names, [](const auto& name) { return !named_metric_registry().find(name); });
+  return names;
+}
+
 void add_named_metrics(const TaskContext& context, MetricInput input, MetricTable* table) {
   const std::vector<std::string> names = context.settings().texts("metrics");
   table->more_metrics = metrics_of(context, input);
   for (size_t i = 0; i < names.size(); ++i) {
-    const NamedMetric& metric = checked_metric(names[i], context, input);
+    const bool known = table->find(names[i]) != nullptr;  // such as acc5
+    const NamedMetric* metric = known ? nullptr : &checked_metric(names[i], context, input);
     if (std::find(names.begin(), names.begin() + i, names[i]) != names.begin() + i) {
       refuse("the metric '" + names[i] + "' is given twice", "remove one of them");
     }
     if (table->headline.empty()) table->headline = names[i];
-    if (table->find(names[i])) continue;
+    if (known) continue;
     table->metrics.push_back({.name = names[i],
-                              .decimals = metric.decimals,
-                              .larger_is_better = metric.larger_is_better,
+                              .decimals = metric->decimals,
+                              .larger_is_better = metric->larger_is_better,
                               .collected = true});
   }
 }

@@ -61,6 +61,7 @@ void collect(StepRunner& runner, const data::Batch& batch, const data::Source* s
        .output = [&](const std::string& name) { return std::span<const float>(outputs.at(name)); },
        .column = [&](const std::string& name) { return batch.column(name); },
        .class_names = runner.position().card.classes,
+       .samples = batch.samples,
        .texts =
            [&](int64_t row, const std::string& what) {
              if (source) return source->texts(batch.samples[row], what);
