@@ -73,6 +73,10 @@ void collect(StepRunner& runner, const data::Batch& batch, const data::Source* s
 
 }  // namespace
 
+std::unique_ptr<RankExchange> make_rank_exchange(RankCoordinator& control) {
+  return std::make_unique<ControlExchange>(control);
+}
+
 MetricSums sum_over_ranks(const MetricSums& sums, RankCoordinator& control) {
   MetricSums all = sums;
   control.sum(all.sums());
@@ -93,8 +97,7 @@ std::optional<Evaluation> evaluate(StepRunner& runner, const EvaluationOptions& 
   }
   result.sums = sum_over_ranks(result.sums, runner.control());
   if (!result.collected) return result;
-  ControlExchange ranks(runner.control());
-  result.collected->finish(ranks);
+  result.collected->finish(*make_rank_exchange(runner.control()));
   for (const auto& [name, value] : result.collected->metrics()) {
     result.sums.set_collected(name, value);
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 
 #include "base/number_text.h"
 #include "viewing/report/evaluation_tables.h"
@@ -76,8 +77,9 @@ std::string precision_path(const std::vector<double>& points) {
   return d;
 }
 
-const std::string kDiagonal =
-    "<path class=\"diagonal\" d=\"M" + place_of(0, 0) + "L" + place_of(1, 1) + "\"/>";
+std::string diagonal() {
+  return "<path class=\"diagonal\" d=\"M" + place_of(0, 0) + "L" + place_of(1, 1) + "\"/>";
+}
 
 std::string curve_pictures(const JsonObject& evaluation) {
   std::string roc, precision, legend;
@@ -107,7 +109,7 @@ std::string curve_pictures(const JsonObject& evaluation) {
   if (colour == 0) return "";
   const size_t classes = evaluation.numbers("support").size();
   const bool left_out = classes > colour && classes > 2;
-  return "<div>" + square_picture("ROC", "false positives", "true positives", kDiagonal + roc) +
+  return "<div>" + square_picture("ROC", "false positives", "true positives", diagonal() + roc) +
          "</div>\n<div>" + square_picture("Precision and recall", "recall", "precision", precision) +
          "<ul class=\"legend\">" + legend + "</ul>" +
          (left_out ? "<p class=\"dim\">the classes of the lowest average precision</p>" : "") +
@@ -138,7 +140,7 @@ std::string calibration_picture(const JsonObject& evaluation) {
   return "<div>" +
          square_picture("Calibration", binary ? "probability of the second class" : "confidence",
                         binary ? "share of the second class" : "accuracy",
-                        content + kDiagonal + coloured_path(line, 0, "calibration")) +
+                        content + diagonal() + coloured_path(line, 0, "calibration")) +
          "<p class=\"dim\">columns: samples, the longest one " + number_text(most) +
          "</p></div>\n";
 }
