@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kThumbnailQuality = 75;
 
-bool has_images(const Source& source) {
+bool gives_images(const Source& source) {
   return std::ranges::any_of(source.columns(),
                              [](const Column& column) { return column.name == "image"; });
 }
@@ -72,14 +72,14 @@ std::string made_thumbnail(const Sample& sample, int side, bool upright) {
   } else {
     Resizer().run(pixels, geometry, channels, scale.data(), bias.data(), planes.data());
   }
-  return encode_jpeg(interleaved(planes, plane, channels), geometry.out_height,
-                     geometry.out_width, channels, kThumbnailQuality);
+  return encode_jpeg(interleaved(planes, plane, channels), geometry.out_height, geometry.out_width,
+                     channels, kThumbnailQuality);
 }
 
 }  // namespace
 
 std::string thumbnail(const Source& source, int64_t index, int side, bool upright) {
-  if (!has_images(source)) return "";
+  if (!gives_images(source)) return "";
   try {
     std::vector<uint8_t> scratch;
     return made_thumbnail(source.read(index, scratch), side, upright);

@@ -7,12 +7,12 @@
 namespace fleet {
 namespace {
 
-constexpr size_t kCurves = 8;         // that a picture shows
-constexpr size_t kPoints = 100;       // of a curve
-constexpr int64_t kMatrixSide = 40;   // classes of a confusion matrix
+constexpr size_t kCurves = 8;          // that a picture shows
+constexpr size_t kPoints = 100;        // of a curve
+constexpr int64_t kMatrixSide = 40;    // classes of a confusion matrix
 constexpr double kDigits = 1'000'000;  // of the points
 
-Json rounded(double value) {
+Json six_digits(double value) {
   return std::isfinite(value) ? Json(std::round(value * kDigits) / kDigits) : Json(nullptr);
 }
 
@@ -69,8 +69,8 @@ Json calibration_of(const ScoreSums& sums) {
     }
     const double samples = std::max(bin.samples, 1.0);
     bins.push_back(whole(bin.samples));
-    bins.push_back(rounded(bin.confidence / samples));
-    bins.push_back(rounded(bin.hits / samples));
+    bins.push_back(six_digits(bin.confidence / samples));
+    bins.push_back(six_digits(bin.hits / samples));
   }
   return bins;
 }
@@ -152,9 +152,9 @@ void CurveReport::add(int64_t c, const ScoreCurve& curve) {
     if (count > kPoints && p < next * (count - 1) / parts) continue;
     ++next;
     const double before = count > kPoints ? others : point.negatives_above;
-    for (const double value : {before / negatives, others / negatives, hits / curve.positives,
-                               hits / (hits + others)}) {
-      points.push_back(rounded(value));
+    for (const double value :
+         {before / negatives, others / negatives, hits / curve.positives, hits / (hits + others)}) {
+      points.push_back(six_digits(value));
     }
   }
   points_[c] = std::move(points);
@@ -200,7 +200,7 @@ Json class_report(const ClassReport& report) {
   json["support"] = list_of(report.totals.own, whole);
   json["predicted"] = list_of(report.totals.predicted, whole);
   for (const auto& [name, values] : numbers_by_class(report.totals, *report.curves)) {
-    json[name.substr(std::string("class_").size())] = list_of(values, rounded);
+    json[name.substr(std::string("class_").size())] = list_of(values, six_digits);
   }
   json["curves"] = curves_of(report);
   if (report.pairs) json["confusion"] = matrix_of(report);

@@ -14,8 +14,8 @@ static const NamedMetric& metric_named(const std::string& name) {
   return named_metric_registry().get(name);
 }
 
-CurveMetrics::CurveMetrics(int64_t classes, const std::vector<std::string>& metrics,
-                           bool exclusive, bool reports)
+CurveMetrics::CurveMetrics(int64_t classes, const std::vector<std::string>& metrics, bool exclusive,
+                           bool reports)
     : classes_(classes), exclusive_(exclusive), report_(classes) {
   for (const std::string& name : metrics) {
     if (metric_named(name).of_curve) metrics_.push_back(name);

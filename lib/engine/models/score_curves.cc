@@ -98,8 +98,8 @@ void ScoreTable::count(Classes* classes) const {
   const int64_t width = classes->end - classes->begin;
   std::vector<int64_t> counts(classes->counts_begin(width));
   for (int64_t row = 0; row < samples_; ++row) {
-    const float* sample = blocks_[row / rows_per_block_].get() +
-                          (row % rows_per_block_) * classes_ + classes->begin;
+    const float* sample =
+        blocks_[row / rows_per_block_].get() + (row % rows_per_block_) * classes_ + classes->begin;
     for (int64_t k = 0; k < width; ++k) {
       const float* begin = classes->scores.data() + classes->first[k];
       const float* end = classes->scores.data() + classes->first[k + 1];

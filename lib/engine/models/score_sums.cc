@@ -16,8 +16,8 @@ size_t bin_of_confidence(float confidence) {
     return static_cast<float>(static_cast<double>(i) / kCalibrationBins);
   };
   if (!(confidence > 0)) return 0;
-  size_t bin = std::min<size_t>(static_cast<size_t>(confidence * kCalibrationBins),
-                                kCalibrationBins);
+  size_t bin =
+      std::min<size_t>(static_cast<size_t>(confidence * kCalibrationBins), kCalibrationBins);
   while (bin > 0 && confidence < edge(bin)) --bin;
   while (bin < kCalibrationBins && confidence >= edge(bin + 1)) ++bin;
   return bin;

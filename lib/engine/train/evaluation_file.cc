@@ -15,7 +15,7 @@ constexpr size_t kMostOfName = 200;
 constexpr int64_t kFewSamples = 10;
 constexpr size_t kNamedClasses = 20;
 
-std::string base64(std::string_view bytes) {
+std::string base64_text(std::string_view bytes) {
   constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);
@@ -49,7 +49,7 @@ Json sample_json(const WorstSample& sample, const EvaluatedData& data) {
   json["name"] = name;
   const std::string picture =
       data::thumbnail(*data.source, sample.sample, kThumbnailSide, data.upright);
-  if (!picture.empty() && picture.size() <= kMostOfThumbnail) json["jpeg"] = base64(picture);
+  if (!picture.empty() && picture.size() <= kMostOfThumbnail) json["jpeg"] = base64_text(picture);
   return json;
 }
 

@@ -11,9 +11,9 @@
 namespace fleet {
 
 struct EvaluatedData {
-  const data::Source* source = nullptr;    // null: samples have no names and no pictures
-  std::vector<std::string> classes = {};   // names by label; may be empty
-  bool upright = false;                    // data.exif is apply
+  const data::Source* source = nullptr;   // null: samples have no names and no pictures
+  std::vector<std::string> classes = {};  // names by label; may be empty
+  bool upright = false;                   // data.exif is apply
 };
 
 // The content of evaluation.json (docs/reference/metrics.md), at most about 1 MiB; "": the

@@ -54,10 +54,10 @@ class EvaluationTracker {
 
 // Facts about the evaluations of a job.
 struct EvaluationFacts {
-  bool has_data = true;            // there are test data
-  bool schedule_observes = false;  // Schedule::depends_on_evaluations()
-  std::vector<MetricDef> metrics;  // the task's
-  std::string headline;            // MetricTable::headline
+  bool has_data = true;                        // there are test data
+  bool schedule_observes = false;              // Schedule::depends_on_evaluations()
+  std::vector<MetricDef> metrics;              // the task's
+  std::string headline;                        // MetricTable::headline
   std::vector<std::string> more_metrics = {};  // MetricTable::more_metrics
 };
 // The tracker of a job. kUsage naming the key that needs evaluations if a job has none, or a metric

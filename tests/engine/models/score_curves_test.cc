@@ -123,8 +123,12 @@ TEST(ClassMetrics, Report_IsThatOfOneRank) {
     ThreadRanks::run(world, [&](RankExchange& ranks, int rank) {
       ClassMetrics collector(3, {}, true);
       for (int64_t n = rank; n < 60; n += world) {
-        const std::vector<float> logits = {static_cast<float>(n % 7), static_cast<float>(n % 5),
-                                           static_cast<float>(n % 3), 9, 9, 9};
+        const std::vector<float> logits = {static_cast<float>(n % 7),
+                                           static_cast<float>(n % 5),
+                                           static_cast<float>(n % 3),
+                                           9,
+                                           9,
+                                           9};
         const std::vector<int64_t> labels = {n % 3, 0}, samples = {n, 0};
         const std::vector<float> weights = {1, 0};
         collector.add({.size = 2,

@@ -17,9 +17,9 @@ namespace {
 constexpr int kGoldenCases = 24;
 constexpr int64_t kLargeCase = 1000;
 
-class Draw {
+class ScoreDraw {
  public:
-  explicit Draw(const std::string& name) : at_(golden::fnv1a(name)) {}
+  explicit ScoreDraw(const std::string& name) : at_(golden::fnv1a(name)) {}
   int64_t operator()(int64_t below) {
     return static_cast<int64_t>((golden::splitmix64(at_++) >> 11) % static_cast<uint64_t>(below));
   }
@@ -42,13 +42,13 @@ struct Drawn {
   int64_t classes, samples, mode;
 };
 
-Drawn shape_of(Draw& draw, int i) {
+Drawn shape_of(ScoreDraw& draw, int i) {
   const int64_t classes = i % 4 == 0 ? 2 : 3 + draw(4);
   return {classes, i % 8 == 1 ? kLargeCase : 20 + draw(60), i % 6};
 }
 
-Case class_case(int i) {
-  Draw draw("scores" + std::to_string(i));
+Case scored_classes(int i) {
+  ScoreDraw draw("scores" + std::to_string(i));
   const auto [classes, samples, mode] = shape_of(draw, i);
   Case drawn{.width = classes};
   for (int64_t n = 0; n < samples; ++n) {
@@ -67,8 +67,8 @@ Case class_case(int i) {
   return drawn;
 }
 
-Case label_case(int i) {
-  Draw draw("labels" + std::to_string(i));
+Case scored_labels(int i) {
+  ScoreDraw draw("labels" + std::to_string(i));
   const auto [classes, samples, mode] = shape_of(draw, i);
   Case drawn{.width = classes};
   for (int64_t n = 0; n < samples; ++n) {
@@ -85,8 +85,8 @@ Case label_case(int i) {
   return drawn;
 }
 
-Case number_case(int i) {
-  Draw draw("errors" + std::to_string(i));
+Case scored_numbers(int i) {
+  ScoreDraw draw("errors" + std::to_string(i));
   const int64_t count = 1 + draw(3), samples = 2 + draw(60), mode = i % 4;
   Case drawn{.width = count};
   const bool exact = mode == 3 || (mode == 2 && i % 8 == 2);
@@ -176,7 +176,7 @@ TEST(ScoresGolden, Classes_EqualScikitLearnOnAnyRanks) {
   const auto wanted = golden_scores("classes");
   ASSERT_EQ(wanted.size(), static_cast<size_t>(kGoldenCases));
   for (int i = 0; i < kGoldenCases; ++i) {
-    expect_metrics(class_case(i), wanted[i], make, "classes " + std::to_string(i));
+    expect_metrics(scored_classes(i), wanted[i], make, "classes " + std::to_string(i));
   }
 }
 
@@ -188,7 +188,7 @@ TEST(ScoresGolden, Labels_EqualScikitLearnOnAnyRanks) {
   const auto wanted = golden_scores("labels");
   ASSERT_EQ(wanted.size(), static_cast<size_t>(kGoldenCases));
   for (int i = 0; i < kGoldenCases; ++i) {
-    expect_metrics(label_case(i), wanted[i], make, "labels " + std::to_string(i));
+    expect_metrics(scored_labels(i), wanted[i], make, "labels " + std::to_string(i));
   }
 }
 
@@ -200,7 +200,7 @@ TEST(ScoresGolden, Numbers_EqualScikitLearnOnAnyRanks) {
   const auto wanted = golden_scores("numbers");
   ASSERT_EQ(wanted.size(), static_cast<size_t>(kGoldenCases));
   for (int i = 0; i < kGoldenCases; ++i) {
-    expect_metrics(number_case(i), wanted[i], make, "numbers " + std::to_string(i));
+    expect_metrics(scored_numbers(i), wanted[i], make, "numbers " + std::to_string(i));
   }
 }
 

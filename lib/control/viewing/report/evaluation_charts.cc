@@ -29,7 +29,7 @@ std::string place_of(double x, double y) {
                        top_of(std::clamp(y, 0.0, 1.0)));
 }
 
-std::string text_at(const char* kind, double x, double y, const std::string& text) {
+std::string label_at(const char* kind, double x, double y, const std::string& text) {
   return format_printf("<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", kind, x, y) +
          escape_markup(text) + "</text>";
 }
@@ -38,19 +38,20 @@ std::string text_at(const char* kind, double x, double y, const std::string& tex
 std::string square_picture(const std::string& title, const std::string& across,
                            const std::string& up, const std::string& content) {
   std::string html = format_printf(
-      "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 %g %g\">",
+      "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 %g "
+      "%g\">",
       kPictureSide, kPictureSide);
-  html += text_at("title", 0, 16, title);
+  html += label_at("title", 0, 16, title);
   std::string lines;
   for (int tenth = 0; tenth <= 10; tenth += 5) {
     const double share = tenth / 10.0;
     lines += "M" + place_of(0, share) + "L" + place_of(1, share) + "M" + place_of(share, 0) + "L" +
              place_of(share, 1);
     const std::string text = number_text(share);
-    html += text_at("label end", kPictureLeft - 6, top_of(share) + 4, text);
-    html += text_at("label middle", left_of(share), kPictureSide - kPictureBottom + 15, text);
+    html += label_at("label end", kPictureLeft - 6, top_of(share) + 4, text);
+    html += label_at("label middle", left_of(share), kPictureSide - kPictureBottom + 15, text);
   }
-  html += text_at("label middle", left_of(0.5), kPictureSide - 8, across);
+  html += label_at("label middle", left_of(0.5), kPictureSide - 8, across);
   html += "<text class=\"label middle\" transform=\"translate(12 " +
           format_printf("%.1f) rotate(-90)\">", top_of(0.5)) + escape_markup(up) + "</text>";
   return html + "<path class=\"grid\" d=\"" + lines + "\"/>" + content + "</svg>";
@@ -73,7 +74,8 @@ std::string roc_path(const std::vector<double>& points) {
 
 std::string precision_path(const std::vector<double>& points) {
   std::string d = "M" + place_of(0, points[3]);
-  for (size_t p = 0; p + 3 < points.size(); p += 4) d += "L" + place_of(points[p + 2], points[p + 3]);
+  for (size_t p = 0; p + 3 < points.size(); p += 4)
+    d += "L" + place_of(points[p + 2], points[p + 3]);
   return d;
 }
 
@@ -110,7 +112,8 @@ std::string curve_pictures(const JsonObject& evaluation) {
   const size_t classes = evaluation.numbers("support").size();
   const bool left_out = classes > colour && classes > 2;
   return "<div>" + square_picture("ROC", "false positives", "true positives", diagonal() + roc) +
-         "</div>\n<div>" + square_picture("Precision and recall", "recall", "precision", precision) +
+         "</div>\n<div>" +
+         square_picture("Precision and recall", "recall", "precision", precision) +
          "<ul class=\"legend\">" + legend + "</ul>" +
          (left_out ? "<p class=\"dim\">the classes of the lowest average precision</p>" : "") +
          "</div>\n";
@@ -128,11 +131,11 @@ std::string calibration_picture(const JsonObject& evaluation) {
     // Samples of the bin: a pale column.
     const double low = width * static_cast<double>(b) / 3, share = bins[b] / most;
     const double height = top_of(0) - top_of(share);
-    content += format_printf("<rect x=\"%.1f\" y=\"%.1f\"", left_of(low), top_of(share)) +
-               format_printf(" width=\"%.1f\" height=\"%.1f\"", left_of(width) - left_of(0) - 1,
-                             height) +
-               " style=\"fill:#b8bfc6;opacity:.4\"><title>" + number_text(bins[b]) +
-               " samples</title></rect>";
+    content +=
+        format_printf("<rect x=\"%.1f\" y=\"%.1f\"", left_of(low), top_of(share)) +
+        format_printf(" width=\"%.1f\" height=\"%.1f\"", left_of(width) - left_of(0) - 1, height) +
+        " style=\"fill:#b8bfc6;opacity:.4\"><title>" + number_text(bins[b]) +
+        " samples</title></rect>";
     line += (line.empty() ? "M" : "L") + place_of(bins[b + 1], bins[b + 2]) + "h0";
   }
   if (line.empty()) return "";
@@ -141,8 +144,7 @@ std::string calibration_picture(const JsonObject& evaluation) {
          square_picture("Calibration", binary ? "probability of the second class" : "confidence",
                         binary ? "share of the second class" : "accuracy",
                         content + diagonal() + coloured_path(line, 0, "calibration")) +
-         "<p class=\"dim\">columns: samples, the longest one " + number_text(most) +
-         "</p></div>\n";
+         "<p class=\"dim\">columns: samples, the longest one " + number_text(most) + "</p></div>\n";
 }
 
 }  // namespace

@@ -46,9 +46,8 @@ std::vector<size_t> listed_classes(const std::vector<double>& support,
   std::vector<size_t> classes(support.size());
   std::iota(classes.begin(), classes.end(), size_t{0});
   if (classes.size() <= kMostClassRows) return classes;
-  std::ranges::stable_sort(classes, {}, [&](size_t c) {
-    return std::pair(!(support[c] > 0), at_or_nan(f1, c));
-  });
+  std::ranges::stable_sort(
+      classes, {}, [&](size_t c) { return std::pair(!(support[c] > 0), at_or_nan(f1, c)); });
   classes.resize(kMostClassRows);
   std::ranges::sort(classes);
   return classes;
@@ -133,8 +132,9 @@ std::string frequent_confusions(const JsonObject& evaluation, const Matrix& matr
 
 bool is_base64(const std::string& text) {
   return !text.empty() && text.size() <= kMostOfPicture &&
-         text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                "0123456789+/=") == text.npos;
+         text.find_first_not_of(
+             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+             "0123456789+/=") == text.npos;
 }
 
 std::string names_of(const JsonObject& evaluation, const std::vector<double>& labels) {
@@ -168,8 +168,8 @@ std::string class_table(const JsonObject& evaluation) {
   html += "<table class=\"sorted\">" +
           head_cells({"class", "precision", "recall", "F1", "AP", "AUC", "samples"});
   for (const size_t c : classes) {
-    const std::string name = c < names.size() ? cut_text(names[c], kMostOfClassName)
-                                              : std::to_string(c);
+    const std::string name =
+        c < names.size() ? cut_text(names[c], kMostOfClassName) : std::to_string(c);
     html += "<tr><td>" + escape_markup(name) + "</td>";
     for (const auto& column : columns) html += number_cell(share_text(at_or_nan(column, c)));
     html += number_cell(format_printf("%.0f", support[c])) + "</tr>\n";
@@ -207,9 +207,9 @@ std::string worst_samples(const JsonObject& evaluation) {
       html += "<img alt=\"\" src=\"data:image/jpeg;base64," + jpeg + "\">";
     }
     const double probability = sample.number("probability");
-    html += "<b>" + escape_markup(names_of(evaluation, sample.numbers("expected"))) +
-            "</b><span>predicted: " +
-            escape_markup(names_of(evaluation, sample.numbers("predicted")));
+    html +=
+        "<b>" + escape_markup(names_of(evaluation, sample.numbers("expected"))) +
+        "</b><span>predicted: " + escape_markup(names_of(evaluation, sample.numbers("predicted")));
     if (std::isfinite(probability)) html += format_printf(", %.1f %%", 100 * probability);
     html += "</span><span class=\"dim\">" +
             escape_markup(cut_text(sample.text("name"), kMostOfSampleName)) + "</span></div>\n";

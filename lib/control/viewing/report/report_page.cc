@@ -113,10 +113,9 @@ class Page {
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
         "'unsafe-inline'; img-src data:; script-src '" +
         std::string(sorting_script_hash()) +
-        "'\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>" +
-        e(name) + "</title>\n<style>" + curve_chart_style() + rank_timeline_style() + kStyle +
-        evaluation_style() +
-        "</style></head><body>\n<h1>" + e(name) + "</h1>\n";
+        "'\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>" + e(name) +
+        "</title>\n<style>" + curve_chart_style() + rank_timeline_style() + kStyle +
+        evaluation_style() + "</style></head><body>\n<h1>" + e(name) + "</h1>\n";
     add_state();
     add_facts();
     add_verdict();

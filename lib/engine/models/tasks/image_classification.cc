@@ -89,8 +89,7 @@ MetricTable classification_metrics(const TaskContext& context) {
 
 FLEET_TASK(image_classification) {
   def.help = "one label per image: cross entropy, top-1 and top-5 accuracy";
-  def.schema
-      .boolean("evaluate_classes", false, kEvaluateClassesHelp)
+  def.schema.boolean("evaluate_classes", false, kEvaluateClassesHelp)
       .integer("ignore_index", -100, -9e15, 9e15,
                "samples with this label have a loss of 0; the label need not be a class");
   metrics_key(&def.schema, MetricInput::kClasses, {});

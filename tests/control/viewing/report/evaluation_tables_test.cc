@@ -1,4 +1,6 @@
 // The parts of a report that evaluation.json gives.
+#include "viewing/report/evaluation_tables.h"
+
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -6,7 +8,6 @@
 #include "base/file.h"
 #include "tests/control/viewing/report/report_html.h"
 #include "tests/control/viewing/runs/run_folder_files.h"
-#include "viewing/report/evaluation_tables.h"
 #include "viewing/report/run_report.h"
 
 namespace fleet {
@@ -34,7 +35,8 @@ std::string evaluation_text(int classes, const std::string& picture) {
   for (int c = 0; c < side; ++c) shown += (c > 0 ? "," : "") + std::to_string(c);
   for (int c = 0; c < side * side; ++c) counts += (c > 0 ? "," : "") + std::to_string(c % 7);
   for (int c = 0; c < std::min(classes, 8); ++c) {
-    curves += (c > 0 ? "," : "") + std::string(R"({"class":)") + std::to_string(c) + R"(,"points":[)";
+    curves +=
+        (c > 0 ? "," : "") + std::string(R"({"class":)") + std::to_string(c) + R"(,"points":[)";
     for (int p = 0; p < 100; ++p) curves += p > 0 ? ",0.012345,0.123456,0.234567,0.5" : "0,0,0.1,1";
     curves += "]}";
   }

@@ -25,10 +25,10 @@ inline std::vector<std::string> elements_of(const std::string& page, const std::
 // script is that which its policy allows.
 inline void expect_harmless(const std::string& page) {
   const std::set<std::string> known = {
-      "!doctype", "html", "head", "meta",  "title", "style",   "body", "h1",    "h2", "p",
-      "b",        "div",  "span", "table", "tr",    "td",      "th",   "ul",    "li", "pre",
-      "details",  "svg",  "g",    "path",  "rect",  "summary", "text", "circle",
-      "script",   "img",  "small"};
+      "!doctype", "html",    "head", "meta",   "title",   "style", "body", "h1",
+      "h2",       "p",       "b",    "div",    "span",    "table", "tr",   "td",
+      "th",       "ul",      "li",   "pre",    "details", "svg",   "g",    "path",
+      "rect",     "summary", "text", "circle", "script",  "img",   "small"};
   const std::string picture = " src=\"data:image/jpeg;base64,";
   for (size_t at = 0; (at = page.find('<', at)) != page.npos; ++at) {
     std::string tag = page.substr(at + 1, page.find('>', at) - at - 1);
@@ -37,9 +37,12 @@ inline void expect_harmless(const std::string& page) {
     if (tag.starts_with("img ") && tag.find(picture) != tag.npos) {
       tag.erase(tag.find(picture), picture.size());
     }
-    EXPECT_THAT(tag, ::testing::AllOf(::testing::Not(::testing::HasSubstr("href")), ::testing::Not(::testing::HasSubstr("src=")), ::testing::Not(::testing::HasSubstr(" on"))));
+    EXPECT_THAT(tag, ::testing::AllOf(::testing::Not(::testing::HasSubstr("href")),
+                                      ::testing::Not(::testing::HasSubstr("src=")),
+                                      ::testing::Not(::testing::HasSubstr(" on"))));
   }
-  EXPECT_THAT(page, ::testing::AllOf(::testing::Not(::testing::HasSubstr("url(")), ::testing::Not(::testing::HasSubstr("@import"))));
+  EXPECT_THAT(page, ::testing::AllOf(::testing::Not(::testing::HasSubstr("url(")),
+                                     ::testing::Not(::testing::HasSubstr("@import"))));
 }
 
 }  // namespace fleet
