@@ -9,7 +9,7 @@
 namespace fleet::data {
 
 // A JPEG file of a source's image whose longer side has at most `side` pixels; it is never
-// enlarged. upright: as for Decoder. "" if the sample is no image, or is damaged.
+// enlarged. upright: as for Decoder. "" if the sample has no image, or a damaged one.
 std::string thumbnail(const Source& source, int64_t index, int side, bool upright);
 
 }  // namespace fleet::data

@@ -1,4 +1,4 @@
-// What an evaluation tells about single classes and samples, for evaluation.json.
+// Results of an evaluation for single classes and samples, for evaluation.json.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class WorstSamples {
   const std::vector<WorstSample>& samples() const { return samples_; }
 
   static constexpr size_t kMost = 16;
-  static constexpr size_t kMostClasses = 6;  // of a sample's true, and of its predicted classes
+  static constexpr size_t kMostClasses = 6;  // true ones, and predicted ones, for each sample
 
  private:
   void keep_worst();

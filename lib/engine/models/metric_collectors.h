@@ -67,7 +67,7 @@ class ClassMetrics : public ClassCounts {
   ScoreSummer summer_;
   ScoreSums sums_;
   WorstSamples worst_;
-  std::vector<float> scores_;  // of a sample, without a table
+  std::vector<float> scores_;  // one sample, if there is no table
   std::vector<double> exponentials_;
 };
 

@@ -56,7 +56,7 @@ struct NamedMetric {
   // Of samples with several classes; a class is predicted if its probability is 0.5 or more.
   std::function<double(const LabelCounts&)> of_labels;
   // Of the scores of one class, for kClasses and kLabels: the metric is the mean over the classes,
-  // without NaN. Of two classes that exclude each other, it is that of class 1.
+  // without NaN. Of two classes that exclude each other, class 1 alone counts.
   std::function<double(const ScoreCurve&)> of_curve;
   // Of equal sizes, in any order of the samples.
   std::function<double(std::span<const double> targets, std::span<const double> predictions)>
@@ -81,7 +81,7 @@ Registry<NamedMetric>& named_metric_registry();
 // Adds the key "metrics" to a task's schema: names of metrics; `initial` if the job names none.
 void metrics_key(Schema* schema, MetricInput input, std::vector<std::string> initial);
 
-// The metrics of the key "metrics" that are registered; the others are those of the task itself.
+// The metrics of the key "metrics" that are registered; the task computes the others itself.
 std::vector<std::string> registered_metrics(const TaskContext& context);
 
 // Appends the metrics of the key "metrics" to a task's table, as collected ones; those that the

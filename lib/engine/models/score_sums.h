@@ -1,4 +1,4 @@
-// What the scores of a classifier add up to over samples, besides their order.
+// Sums over a classifier's scores of all samples; score_curves.h has their order.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace fleet {
 
-// The samples whose confidence, from 0 to 1, lies in [i/15, (i+1)/15). The last bin has those of
+// The samples whose confidence, from 0 to 1, is in [i/15, (i+1)/15). The last bin has those of
 // confidence 1, as torchmetrics counts them.
 struct CalibrationBin {
   double samples = 0, hits = 0, confidence = 0;  // sums
@@ -25,7 +25,7 @@ struct ScoreSums {
   std::array<CalibrationBin, kCalibrationBins + 1> bins;
 };
 
-// Its sums are those of integers, so ranks and batches do not change their bits. Not thread-safe.
+// It adds integers, so ranks and batches do not change their bits. Not thread-safe.
 class ScoreSummer {
  public:
   explicit ScoreSummer(int64_t classes) : places_(static_cast<size_t>(classes + 1)) {}

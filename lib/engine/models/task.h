@@ -99,7 +99,7 @@ struct WorstSample {
   double loss = 0;
   int64_t sample = 0;                        // index in the source
   std::vector<int64_t> expected, predicted;  // classes
-  double probability = 0;                    // of the first predicted class
+  double probability = 0;                    // the first predicted class has it
 };
 
 // Collects values that need all samples of an evaluation, besides sums.

@@ -1,4 +1,4 @@
-// What an evaluation tells about classes and samples, for people: evaluation.json and a line.
+// Results of an evaluation by class and sample, for people: evaluation.json and a line.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ std::string evaluation_file(const EvaluationCollector& collector, const Evaluate
                             int64_t step, int64_t epoch);
 
 // "classes with fewer than 10 samples in the evaluation, whose metrics are uncertain: cat (3), dog
-// (none)"; "" if there are none.
+// (none)"; "" without such classes.
 std::string small_classes_line(const std::vector<int64_t>& support,
                                const std::vector<std::string>& classes);
 

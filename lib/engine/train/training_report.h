@@ -60,7 +60,7 @@ class TrainingReport {
   void draw_bar(const data::Batch& batch);
   // Call it after each training step.
   void step_done(const data::Batch& batch);
-  // source: of the evaluated data; null: unknown.
+  // source: the evaluated data; null: unknown.
   void evaluated(const Evaluation& evaluation, int64_t epoch, double seconds,
                  const data::Source* source);
   void not_finite(const BadUpdates& bad);
