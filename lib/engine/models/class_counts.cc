@@ -25,7 +25,7 @@ void ClassCounts::add(std::span<const float> logits, std::span<const int64_t> la
   for (size_t i = 0; i < labels.size(); ++i) {
     if (weights[i] == 0 || labels[i] < 0 || labels[i] >= classes_) continue;
     const auto row = logits.subspan(i * classes_, classes_);
-    count(labels[i], predicted_class(row, labels[i]));
+    counts_[labels[i] * classes_ + predicted_class(row, labels[i])] += 1;
   }
 }
 

@@ -44,7 +44,6 @@ class ClassCounts : public EvaluationCollector {
   // The class of the largest logit, as the accuracy counts it: a logit that is not a number is the
   // lowest, and no hit.
   static int64_t predicted_class(std::span<const float> logits, int64_t label);
-  void count(int64_t label, int64_t predicted) { counts_[label * classes_ + predicted] += 1; }
 
  private:
   int64_t classes_;
