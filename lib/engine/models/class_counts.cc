@@ -7,9 +7,7 @@
 
 namespace fleet {
 
-// The class of the largest logit, as the accuracy counts it: a logit that is not a number is the
-// lowest, and no hit.
-static int64_t predicted_class(std::span<const float> logits, int64_t label) {
+int64_t ClassCounts::predicted_class(std::span<const float> logits, int64_t label) {
   const auto less = [](float a, float b) { return std::isnan(a) ? !std::isnan(b) : a < b; };
   const int64_t largest = std::max_element(logits.begin(), logits.end(), less) - logits.begin();
   if (!std::isnan(logits[largest])) return largest;

@@ -36,12 +36,18 @@ class ClassCounts : public EvaluationCollector {
     return static_cast<int64_t>(counts_[own * classes_ + taken_for]);
   }
   ClassPairs pairs() const { return {classes_, counts_}; }
+  int64_t classes() const { return classes_; }
   std::vector<int64_t> samples() const;    // per class
   std::vector<double> accuracies() const;  // per class; NaN for a class without samples
 
+ protected:
+  // The class of the largest logit, as the accuracy counts it: a logit that is not a number is the
+  // lowest, and no hit.
+  static int64_t predicted_class(std::span<const float> logits, int64_t label);
+
  private:
   int64_t classes_;
-  std::vector<double> counts_;  // exact up to 2^53
+  std::vector<double> counts_;  // whole numbers, exact up to 2^53
 };
 
 }  // namespace fleet

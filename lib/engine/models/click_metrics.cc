@@ -50,7 +50,7 @@ std::map<std::string, double> ClickMetrics::metrics() const {
 }
 
 std::unique_ptr<EvaluationCollector> click_metrics(const TaskContext& context) {
-  std::vector<std::string> metrics = context.settings().texts("metrics");
+  std::vector<std::string> metrics = registered_metrics(context);
   if (metrics.empty()) return nullptr;
   return std::make_unique<ClickMetrics>(std::move(metrics), context.settings().integer("auc_bins"));
 }

@@ -97,7 +97,7 @@ std::map<std::string, double> EntityMetrics::metrics() const {
 }
 
 std::unique_ptr<EvaluationCollector> entity_metrics(const TaskContext& context) {
-  std::vector<std::string> metrics = context.settings().texts("metrics");
+  std::vector<std::string> metrics = registered_metrics(context);
   if (metrics.empty()) return nullptr;
   return std::make_unique<EntityMetrics>(std::move(metrics));
 }

@@ -32,6 +32,8 @@ struct MetricTable {
   std::string headline;          // a metric; "": the loss only
   std::string items;             // the sum that counts samples or tokens
   std::string unit = "samples";  // its unit, plural: "samples", "tokens"
+  // Metrics that train.metrics may name, whether or not the table has them.
+  std::vector<std::string> more_metrics = {};
 
   int sum_index(std::string_view name) const;          // -1: none
   const MetricDef* find(std::string_view name) const;  // null: none

@@ -8,10 +8,13 @@
 namespace fleet {
 namespace {
 
-std::vector<std::string> metrics_of(MetricInput input) {
+// Those that suit the task and its number of classes.
+std::vector<std::string> metrics_of(const TaskContext& context, MetricInput input) {
   std::vector<std::string> suitable;
   for (const std::string& name : named_metric_registry().names()) {
-    if (named_metric_registry().get(name).takes(input)) suitable.push_back(name);
+    const NamedMetric& metric = named_metric_registry().get(name);
+    const bool fits = !metric.binary || input != MetricInput::kClasses || context.classes() == 2;
+    if (metric.takes(input) && fits) suitable.push_back(name);
   }
   return suitable;
 }
@@ -23,7 +26,7 @@ std::vector<std::string> metrics_of(MetricInput input) {
 // The metric of this name, if it suits the task.
 const NamedMetric& checked_metric(const std::string& name, const TaskContext& context,
                                   MetricInput input) {
-  const std::vector<std::string> suitable = metrics_of(input);
+  const std::vector<std::string> suitable = metrics_of(context, input);
   const NamedMetric* metric = named_metric_registry().find(name);
   if (!metric) refuse("unknown metric '" + name + "'", suggestion(name, suitable));
   if (!metric->takes(input)) {
@@ -46,6 +49,8 @@ const char* name_of(MetricInput input) {
   switch (input) {
     case MetricInput::kClasses:
       return "classes";
+    case MetricInput::kLabels:
+      return "several labels of a sample";
     case MetricInput::kNumbers:
       return "numbers";
     case MetricInput::kEntities:
@@ -60,7 +65,9 @@ const char* name_of(MetricInput input) {
 bool NamedMetric::takes(MetricInput input) const {
   switch (input) {
     case MetricInput::kClasses:
-      return of_classes != nullptr;
+      return of_classes != nullptr || of_scores != nullptr || of_curve != nullptr;
+    case MetricInput::kLabels:
+      return of_labels != nullptr || of_curve != nullptr;
     case MetricInput::kNumbers:
       return of_numbers != nullptr;
     case MetricInput::kEntities:
@@ -84,18 +91,26 @@ void metrics_key(Schema* schema, MetricInput input, std::vector<std::string> ini
                     "; the first one is shown next to the loss");
 }
 
+std::vector<std::string> registered_metrics(const TaskContext& context) {
+  std::vector<std::string> names = context.settings().texts("metrics");
+  std::erase_if(names, [](const auto& name) { return !named_metric_registry().find(name); });
+  return names;
+}
+
 void add_named_metrics(const TaskContext& context, MetricInput input, MetricTable* table) {
   const std::vector<std::string> names = context.settings().texts("metrics");
+  table->more_metrics = metrics_of(context, input);
   for (size_t i = 0; i < names.size(); ++i) {
-    const NamedMetric& metric = checked_metric(names[i], context, input);
+    const bool known = table->find(names[i]) != nullptr;  // such as acc5
+    const NamedMetric* metric = known ? nullptr : &checked_metric(names[i], context, input);
     if (std::find(names.begin(), names.begin() + i, names[i]) != names.begin() + i) {
       refuse("the metric '" + names[i] + "' is given twice", "remove one of them");
     }
     if (table->headline.empty()) table->headline = names[i];
-    if (table->find(names[i])) continue;
+    if (known) continue;
     table->metrics.push_back({.name = names[i],
-                              .decimals = metric.decimals,
-                              .larger_is_better = metric.larger_is_better,
+                              .decimals = metric->decimals,
+                              .larger_is_better = metric->larger_is_better,
                               .collected = true});
   }
 }

@@ -10,13 +10,17 @@
 #include <vector>
 
 #include "models/class_pairs.h"
+#include "models/class_totals.h"
+#include "models/score_curves.h"
+#include "models/score_sums.h"
 #include "models/task.h"
 
 namespace fleet {
 
 // The results that a task gives to its metrics, over all samples of an evaluation.
 enum class MetricInput {
-  kClasses,   // a true and a predicted class of each sample
+  kClasses,   // a true and a predicted class of each sample, and a score of each class
+  kLabels,    // several classes of each sample, or none, and a score of each class
   kNumbers,   // a target and a prediction of each sample
   kEntities,  // the tagged spans of texts
   kAnswers,   // answers to questions, as texts
@@ -47,6 +51,13 @@ struct ClickCounts {
 struct NamedMetric {
   std::string help;  // one line
   std::function<double(const ClassPairs&)> of_classes;
+  // Of samples with one class each.
+  std::function<double(const ScoreSums&)> of_scores;
+  // Of samples with several classes; a class is predicted if its probability is 0.5 or more.
+  std::function<double(const LabelCounts&)> of_labels;
+  // Of the scores of one class, for kClasses and kLabels: the metric is the mean over the classes,
+  // without NaN. Of two classes that exclude each other, class 1 alone counts.
+  std::function<double(const ScoreCurve&)> of_curve;
   // Of equal sizes, in any order of the samples.
   std::function<double(std::span<const double> targets, std::span<const double> predictions)>
       of_numbers;
@@ -69,6 +80,9 @@ Registry<NamedMetric>& named_metric_registry();
 
 // Adds the key "metrics" to a task's schema: names of metrics; `initial` if the job names none.
 void metrics_key(Schema* schema, MetricInput input, std::vector<std::string> initial);
+
+// The metrics of the key "metrics" that are registered; the task computes the others itself.
+std::vector<std::string> registered_metrics(const TaskContext& context);
 
 // Appends the metrics of the key "metrics" to a task's table, as collected ones; those that the
 // table has by name already stay as they are. The first one becomes the headline of a table without

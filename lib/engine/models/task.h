@@ -13,6 +13,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/registry.h"
 #include "models/metrics.h"
 #include "models/named_vars.h"
@@ -93,6 +94,14 @@ class RankExchange {
   virtual std::vector<std::vector<double>> gather(const std::vector<double>& own) = 0;
 };
 
+// A sample that was predicted badly.
+struct WorstSample {
+  double loss = 0;
+  int64_t sample = 0;                        // index in the source
+  std::vector<int64_t> expected, predicted;  // classes
+  double probability = 0;                    // the first predicted class has it
+};
+
 // Collects values that need all samples of an evaluation, besides sums.
 class EvaluationCollector {
  public:
@@ -111,6 +120,7 @@ class EvaluationCollector {
       return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
     }
     std::span<const std::string> class_names = {};  // by label; empty if the data name none
+    std::span<const int64_t> samples = {};          // by row: indexes in the source; may be empty
     // Texts of a row that a metric needs beyond numbers (data::Source::texts()).
     std::function<std::vector<std::string>(int64_t row, const std::string& what)> texts = {};
   };
@@ -128,6 +138,12 @@ class EvaluationCollector {
   virtual Fields fields() const { return {}; }
   // A table for a file of its own, as CSV; "": none. names: class names by label.
   virtual std::string csv(const std::vector<std::string>& /*names*/) const { return ""; }
+  // By class: the samples that have it. Empty: not a matter of classes, or not wanted.
+  virtual std::vector<int64_t> class_support() const { return {}; }
+  // For evaluation.json, from which fleetrun report makes tables and pictures; null: none.
+  virtual Json report() const { return nullptr; }
+  // The samples with the largest losses, for that file; the largest first.
+  virtual std::vector<WorstSample> worst_samples() const { return {}; }
 };
 
 class PredictionDecoder;  // models/prediction_decoder.h

@@ -61,6 +61,7 @@ void collect(StepRunner& runner, const data::Batch& batch, const data::Source* s
        .output = [&](const std::string& name) { return std::span<const float>(outputs.at(name)); },
        .column = [&](const std::string& name) { return batch.column(name); },
        .class_names = runner.position().card.classes,
+       .samples = batch.samples,
        .texts =
            [&](int64_t row, const std::string& what) {
              if (source) return source->texts(batch.samples[row], what);
@@ -71,6 +72,10 @@ void collect(StepRunner& runner, const data::Batch& batch, const data::Source* s
 }
 
 }  // namespace
+
+std::unique_ptr<RankExchange> make_rank_exchange(RankCoordinator& control) {
+  return std::make_unique<ControlExchange>(control);
+}
 
 MetricSums sum_over_ranks(const MetricSums& sums, RankCoordinator& control) {
   MetricSums all = sums;
@@ -92,8 +97,7 @@ std::optional<Evaluation> evaluate(StepRunner& runner, const EvaluationOptions& 
   }
   result.sums = sum_over_ranks(result.sums, runner.control());
   if (!result.collected) return result;
-  ControlExchange ranks(runner.control());
-  result.collected->finish(ranks);
+  result.collected->finish(*make_rank_exchange(runner.control()));
   for (const auto& [name, value] : result.collected->metrics()) {
     result.sums.set_collected(name, value);
   }

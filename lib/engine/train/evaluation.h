@@ -29,6 +29,9 @@ struct EvaluationOptions {
   std::function<void()> batch_done = [] {};
 };
 
+// Exchange between the ranks of a coordinator, which must outlive it.
+std::unique_ptr<RankExchange> make_rank_exchange(RankCoordinator& control);
+
 // Sums of a batch or a pass over all ranks. Collective.
 MetricSums sum_over_ranks(const MetricSums& sums, RankCoordinator& control);
 

@@ -4,8 +4,10 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/number_text.h"
 #include "base/text.h"
+#include "models/named_metrics.h"
 #include "train/evaluation_policy.h"
 
 namespace fleet {
@@ -30,7 +32,7 @@ bool is_better(const BestValue& best, double value, bool max, double delta) {
 }
 
 void check_metric(const std::string& key, const std::string& metric,
-                  const std::vector<MetricDef>& metrics) {
+                  const std::vector<MetricDef>& metrics, const std::vector<std::string>& more) {
   if (metrics.empty()) {
     throw Error(ErrorCode::kUsage, "needs evaluations, but there are none", key,
                 "set test data (data.test) and set train.evaluate_every to 1 or more");
@@ -38,8 +40,13 @@ void check_metric(const std::string& key, const std::string& metric,
   std::vector<std::string> known;
   for (const MetricDef& def : metrics) known.push_back(def.name);
   if (std::ranges::find(known, metric) != known.end()) return;
-  throw Error(ErrorCode::kUsage, "evaluations give no '" + metric + "'", key + ".metric",
-              "choose one of " + join(known, ", "));
+  for (const std::string& name : more) {
+    if (std::ranges::find(known, name) == known.end()) known.push_back(name);
+  }
+  const std::string near = nearest_name(metric, known);
+  throw Error(
+      ErrorCode::kUsage, "evaluations give no '" + metric + "'", key + ".metric",
+      (near.empty() ? "" : "did you mean '" + near + "'? ") + "choose one of " + join(known, ", "));
 }
 
 // A schedule observes the loss, or the task's main metric if larger is better for it.
@@ -77,14 +84,15 @@ std::unique_ptr<EvaluationTracker> make_evaluation_tracker(const Job& job,
   check_test_data(job, facts);
   std::vector<MetricDef> metrics;
   if (EvaluationPolicy(job, facts.has_data, 1).evaluates()) metrics = facts.metrics;
-  return std::make_unique<EvaluationTracker>(job, metrics);
+  return std::make_unique<EvaluationTracker>(job, metrics, facts.more_metrics);
 }
 
-EvaluationTracker::EvaluationTracker(const Job& job, const std::vector<MetricDef>& metrics) {
+EvaluationTracker::EvaluationTracker(const Job& job, const std::vector<MetricDef>& metrics,
+                                     const std::vector<std::string>& more) {
   const std::string kept = job.checkpoint.text("keep_best.metric");
   const std::string stopping = job.train.text("early_stopping.metric");
-  if (!kept.empty()) check_metric(kKeepBest, kept, metrics);
-  if (!stopping.empty()) check_metric(kEarlyStopping, stopping, metrics);
+  if (!kept.empty()) check_metric(kKeepBest, kept, metrics, more);
+  if (!stopping.empty()) check_metric(kEarlyStopping, stopping, metrics, more);
   record_.kept.metric = kept;
   record_.stopping.metric = stopping;
   kept_max_ = is_max(kept, job.checkpoint.text("keep_best.mode"), metrics);
@@ -130,7 +138,7 @@ void add_keep_best_keys(Schema* checkpoint) {
   checkpoint
       ->text("keep_best.metric", "",
              "also keep the checkpoint with the best value of this metric of the evaluations: "
-             "loss, acc1...; \"\": none")
+             "loss, acc1, macro_f1...; \"\": none")
       .choice("keep_best.mode", "auto", {"auto", "min", "max"},
               "whether the best value is the smallest or the largest; auto: as the "
               "metric says, max for an accuracy");
@@ -139,8 +147,8 @@ void add_keep_best_keys(Schema* checkpoint) {
 void add_early_stopping_keys(Schema* train) {
   train
       ->text("early_stopping.metric", "",
-             "end training when this metric of the evaluations stops improving: loss, acc1...; "
-             "\"\": never")
+             "end training when this metric of the evaluations stops improving: loss, acc1, "
+             "macro_f1...; \"\": never")
       .choice("early_stopping.mode", "auto", {"auto", "min", "max"},
               "whether the best value is the smallest or the largest; auto: as the "
               "metric says, max for an accuracy")
@@ -152,6 +160,18 @@ void add_early_stopping_keys(Schema* train) {
 void expand_evaluation_keys(ConfigTree* tree) {
   for (const std::string key : {kKeepBest, kEarlyStopping}) {
     if (tree->peek(key)) tree->rename(key, key + ".metric");
+  }
+}
+
+void add_followed_metrics(const Settings& settings, ConfigTree* tree) {
+  if (!settings.has("train.metrics")) return;
+  std::vector<std::string> metrics = settings.texts("train.metrics");
+  for (const std::string key : {kKeepBest, kEarlyStopping}) {
+    const std::string name = settings.text(key + ".metric");
+    if (!named_metric_registry().find(name)) continue;
+    if (std::ranges::find(metrics, name) != metrics.end()) continue;
+    metrics.push_back(name);
+    tree->set("train.metrics", Json(metrics).dump(), key + ".metric");
   }
 }
 

@@ -20,9 +20,10 @@ using EvaluatedMetrics = std::map<std::string, double>;
 // All ranks create it and call it with the same values, so they decide equally. Not thread-safe.
 class EvaluationTracker {
  public:
-  // metrics: those that evaluations provide; empty: there are no evaluations. kUsage if the job
-  // follows a metric that they do not provide.
-  EvaluationTracker(const Job& job, const std::vector<MetricDef>& metrics);
+  // metrics: those that evaluations provide; empty: there are no evaluations. more: names of
+  // others that the job could follow. kUsage if it follows a metric that they do not provide.
+  EvaluationTracker(const Job& job, const std::vector<MetricDef>& metrics,
+                    const std::vector<std::string>& more = {});
 
   bool keeps_best() const { return !record_.kept.metric.empty(); }
   bool may_stop() const { return !record_.stopping.metric.empty(); }
@@ -53,10 +54,11 @@ class EvaluationTracker {
 
 // Facts about the evaluations of a job.
 struct EvaluationFacts {
-  bool has_data = true;            // there are test data
-  bool schedule_observes = false;  // Schedule::depends_on_evaluations()
-  std::vector<MetricDef> metrics;  // the task's
-  std::string headline;            // MetricTable::headline
+  bool has_data = true;                        // there are test data
+  bool schedule_observes = false;              // Schedule::depends_on_evaluations()
+  std::vector<MetricDef> metrics;              // the task's
+  std::string headline;                        // MetricTable::headline
+  std::vector<std::string> more_metrics = {};  // MetricTable::more_metrics
 };
 // The tracker of a job. kUsage naming the key that needs evaluations if a job has none, or a metric
 // that they do not give.
@@ -68,5 +70,8 @@ void add_keep_best_keys(Schema* checkpoint);
 void add_early_stopping_keys(Schema* train);
 // Expands "keep_best": "acc1" to {"metric": "acc1"}; likewise early_stopping.
 void expand_evaluation_keys(ConfigTree* tree);
+// Adds metrics that checkpoint.keep_best and train.early_stopping follow to train.metrics, if the
+// task has this key and they are registered (models/named_metrics.h). settings: those of the tree.
+void add_followed_metrics(const Settings& settings, ConfigTree* tree);
 
 }  // namespace fleet

@@ -182,7 +182,9 @@ Job make_job(const ConfigTree& given) {
   }
   refuse_keys_of_others(tree);
   Job job;
-  fetch_with_runs(tree.validate(job_schema(tree)), &tree);
+  const Settings first = tree.validate(job_schema(tree));
+  fetch_with_runs(first, &tree);
+  add_followed_metrics(first, &tree);
   job.settings = tree.validate(job_schema(tree));
   job.model = job.settings.section("model");
   job.data = job.settings.section("data");

@@ -99,7 +99,8 @@ std::string check_training(const Job& job, const ProgramOptions& given,
   make_evaluation_tracker(job, {.has_data = outline.has_test,
                                 .schedule_observes = schedule.depends_on_evaluations(),
                                 .metrics = built.training.metrics->metrics,
-                                .headline = built.training.metrics->headline});
+                                .headline = built.training.metrics->headline,
+                                .more_metrics = built.training.metrics->more_metrics});
   if (!job.train.boolean("evaluate_only")) {
     check_weights_skip(job, built.program);
     check_start_weights(job, built.program);

@@ -54,7 +54,8 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
       job_, {.has_data = has_test_data,
              .schedule_observes = runner_->schedule().depends_on_evaluations(),
              .metrics = session().training().metrics->metrics,
-             .headline = session().training().metrics->headline});
+             .headline = session().training().metrics->headline,
+             .more_metrics = session().training().metrics->more_metrics});
   evaluations_.emplace(job_, has_test_data, data_->train().batches());
   saves_.restore_best(tracker_->record().kept);
   if (is_leader()) {
@@ -527,7 +528,7 @@ void Trainer::evaluate(int64_t epoch) {
   result_.evaluation = evaluation->sums;
   evaluated_step_ = runner_->position().step;
   const bool best = !evaluates_only_ && follow(evaluation->sums);
-  report_->evaluated(*evaluation, epoch, monotonic_seconds() - begun);
+  report_->evaluated(*evaluation, epoch, monotonic_seconds() - begun, &data_->test()->source());
   // A process that takes this place does not evaluate again, so the lines are written first, unless
   // the disk does not answer.
   if (memories_) report_->files().wait_for(kWriteBeforeMemory);

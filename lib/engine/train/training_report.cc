@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/env.h"
@@ -15,6 +16,7 @@
 #include "base/text.h"
 #include "comm/peer_wait_timer.h"
 #include "store/env.h"
+#include "train/evaluation_file.h"
 
 namespace fleet {
 namespace {
@@ -203,7 +205,8 @@ void TrainingReport::add_telemetry(EventLine* line) {
       .add("gpu_clock", now->clock);
 }
 
-void TrainingReport::evaluated(const Evaluation& evaluation, int64_t epoch, double seconds) {
+void TrainingReport::evaluated(const Evaluation& evaluation, int64_t epoch, double seconds,
+                               const data::Source* source) {
   if (options_.rank.rank != 0) return;
   const TrainingPosition& at = runner_.position();
   const MetricSums& sums = evaluation.sums;
@@ -218,12 +221,29 @@ void TrainingReport::evaluated(const Evaluation& evaluation, int64_t epoch, doub
   if (evaluation.collected) add_collected(*evaluation.collected, at.card.classes, &line);
   if (!evaluated_weights_.empty()) line.add("weights", evaluated_weights_);
   files_.write(line);
-  const std::string csv =
-      evaluation.collected ? evaluation.collected->csv(at.card.classes) : std::string();
-  if (csv.empty()) return;
-  // A later evaluation of the run leaves the run's own file as it is.
-  files_.write_file(evaluated_weights_.empty() ? "confusion_matrix.csv" : "evaluation_matrix.csv",
-                    csv);
+  if (evaluation.collected) write_classes(*evaluation.collected, epoch, source);
+}
+
+// The files for people, and classes whose metrics say little.
+void TrainingReport::write_classes(const EvaluationCollector& collected, int64_t epoch,
+                                   const data::Source* source) {
+  const TrainingPosition& at = runner_.position();
+  const std::vector<std::string>& classes = at.card.classes;
+  // A later evaluation of the run leaves the run's own files as they are.
+  const bool trains = evaluated_weights_.empty();
+  if (const std::string csv = collected.csv(classes); !csv.empty()) {
+    files_.write_file(trains ? "confusion_matrix.csv" : "evaluation_matrix.csv", csv);
+  }
+  const EvaluatedData data{.source = source,
+                           .classes = classes,
+                           .upright = job_.data.has("exif") && data::makes_upright(job_.data)};
+  if (files_.is_open()) {
+    const std::string file = evaluation_file(collected, data, at.step, epoch);
+    if (!file.empty()) files_.write_file(trains ? "evaluation.json" : "evaluation_only.json", file);
+  }
+  if (std::exchange(named_small_classes_, true)) return;
+  const std::string line = small_classes_line(collected.class_support(), classes);
+  if (!line.empty()) spdlog::info("{}", line);
 }
 
 void TrainingReport::not_finite(const BadUpdates& bad) {

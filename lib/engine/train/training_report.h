@@ -60,7 +60,9 @@ class TrainingReport {
   void draw_bar(const data::Batch& batch);
   // Call it after each training step.
   void step_done(const data::Batch& batch);
-  void evaluated(const Evaluation& evaluation, int64_t epoch, double seconds);
+  // source: the evaluated data; null: unknown.
+  void evaluated(const Evaluation& evaluation, int64_t epoch, double seconds,
+                 const data::Source* source);
   void not_finite(const BadUpdates& bad);
   // Collective. checkpoints: their folder.
   void summarize(const TrainResult& result, const EvaluationTracker& tracker,
@@ -75,6 +77,8 @@ class TrainingReport {
 
  private:
   void add_telemetry(EventLine* line);
+  void write_classes(const EvaluationCollector& collected, int64_t epoch,
+                     const data::Source* source);
   void write_rank_times(bool all);
   void report_best(const BestValue& best, const std::string& checkpoints, EventLine* summary);
   void report_times(const TrainResult& result, EventLine* summary);
@@ -93,7 +97,7 @@ class TrainingReport {
   std::optional<TokenSpeedMeter> tokens_;  // if the task counts tokens
   MovingAverage utilization_, clock_;      // the device's, if it reports them
   size_t max_memory_ = 0;
-  bool warned_of_nan_ = false;
+  bool warned_of_nan_ = false, named_small_classes_ = false;
   std::optional<double> loss_scaling_;  // at the last fetch
   double started_ = 0;                  // time of the first step
   std::string folder_;                  // the run's

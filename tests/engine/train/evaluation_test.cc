@@ -1,17 +1,22 @@
 // Evaluation: its data, its steps, and the accuracy of each class.
 #include "train/evaluation.h"
 
+#include <set>
 #include <sstream>
 #include <utility>
 
 #include "base/file.h"
 #include "tests/engine/train/trainer_job.h"
+#include "train/evaluation_file.h"
 
 namespace fleet {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using Overrides = std::vector<std::string>;
 
 class EvaluationTest : public TrainerTest {
@@ -38,7 +43,8 @@ class EvaluationTest : public TrainerTest {
     std::map<std::string, std::string> found;
     for (const auto& entry : fs::recursive_directory_iterator(".")) {
       const std::string name = entry.path().filename();
-      const bool result = name == "evaluations.jsonl" || name == "evaluation_matrix.csv";
+      const bool result = name == "evaluations.jsonl" || name == "evaluation_matrix.csv" ||
+                          name == "evaluation_only.json";
       if (entry.is_regular_file() && !result) found[entry.path()] = read_file(entry.path());
     }
     return found;
@@ -227,6 +233,65 @@ TEST_F(EvaluationTest, ByClass_AddsUpToTheWhole) {
     std::getline(csv, first);
     EXPECT_EQ(first, "class,0,1,2,3");
   }
+}
+
+// Any metric of the task may be followed; evaluations then give it.
+TEST_F(EvaluationTest, FollowedMetric_IsEvaluated) {
+  const Job followed = job({"checkpoint.keep_best=ece", "train.early_stopping=macro_recall",
+                            "train.metrics=['auroc','kappa','acc2']"});
+  EXPECT_THAT(followed.train.texts("metrics"),
+              ElementsAre("auroc", "kappa", "acc2", "ece", "macro_recall"));
+  std::vector<nlohmann::json> lines;
+  for (const int world : {1, 2}) {
+    fs::remove_all(output_);
+    run(followed, world);
+    lines.push_back(events("test").back());
+    const nlohmann::json summary = events("summary").back();
+    EXPECT_EQ(summary["best_metric"], "ece");
+    double least = HUGE_VAL;
+    for (const auto& line : events("test")) least = std::min(least, line["ece"].get<double>());
+    EXPECT_EQ(summary["best"], least) << "a lower calibration error is better";
+  }
+  for (const char* name : {"auroc", "kappa", "acc2", "ece", "macro_recall"}) {
+    EXPECT_TRUE(lines[0][name].is_number()) << name;
+  }
+  EXPECT_EQ(events("start").back()["headline"], "acc1");
+}
+
+TEST_F(EvaluationTest, UnknownMetric_IsRefusedWithNearNames) {
+  const Error error = refusal(job({"checkpoint.keep_best=macro_f2"}));
+  EXPECT_THAT(error, IsUsageError("checkpoint.keep_best.metric"));
+  EXPECT_THAT(error.next(), AllOf(HasSubstr("did you mean 'macro_f1'?"), HasSubstr("auroc"),
+                                  Not(HasSubstr("pearson"))));
+}
+
+// The same samples and pictures on any number of ranks.
+TEST_F(EvaluationTest, ByClass_WritesAFileForReports) {
+  for (const int world : {1, 2}) {
+    fs::remove_all(output_);
+    run(job({"train.evaluate_classes=true"}), world);
+    const auto file = nlohmann::json::parse(read_file(output_ + "/evaluation.json"));
+    EXPECT_EQ(file["step"], events("test").back()["step"]);
+    EXPECT_EQ(file["samples"], 37);
+    EXPECT_EQ(file["support"], events("test").back()["class_samples"]);
+    EXPECT_EQ(file["confusion"]["counts"].size(), 16U);
+    EXPECT_EQ(file["calibration"].size(), 45U);
+    ASSERT_EQ(file["worst"].size(), 16U);
+    std::set<std::string> names;
+    for (const auto& sample : file["worst"]) {
+      names.insert(sample["name"]);
+      // A JPEG file begins with FF D8 FF.
+      EXPECT_TRUE(sample["jpeg"].get<std::string>().starts_with("/9j/")) << sample;
+    }
+    EXPECT_EQ(names.size(), 16U) << "each sample once";
+  }
+}
+
+TEST(SmallClasses, AreNamed) {
+  EXPECT_EQ(small_classes_line({10, 12}, {}), "");
+  EXPECT_EQ(small_classes_line({10, 9, 0}, {"cat", "dog", "eel"}),
+            "classes with fewer than 10 samples in the evaluation, whose metrics are uncertain: "
+            "dog (9), eel (none)");
 }
 
 }  // namespace

@@ -58,6 +58,21 @@ TEST_F(MultiLabel, Classes_AreLearned) {
   EXPECT_FALSE(events("train").back().contains("mAP")) << "it needs all samples";
 }
 
+TEST_F(MultiLabel, Metrics_AreNamed) {
+  run(labels_job({"train.metrics=['macro_f1','auroc','accuracy']", "train.evaluate_classes=true",
+                  "checkpoint.keep_best=micro_f1"}),
+      2);
+  const auto line = events("test").back();
+  for (const char* name : {"mAP", "macro_f1", "auroc", "accuracy", "micro_f1"}) {
+    EXPECT_GT(line[name], 0.9) << name;
+  }
+  EXPECT_EQ(line["class_f1"].size(), 2u);
+  const auto file = nlohmann::json::parse(read_file(output_ + "/evaluation.json"));
+  EXPECT_EQ(file["worst"].size(), 16u);
+  EXPECT_FALSE(file.contains("confusion")) << "labels do not exclude each other";
+  EXPECT_THAT(failure(labels_job({"train.metrics=['kappa']"})), HasSubstr("'kappa'"));
+}
+
 TEST_F(MultiLabel, TwoRanks_FollowOne) {
   const Outcome one = run(labels_job({"train.epochs=2"}), 1);
   const auto whole = events("test").back();

@@ -6,6 +6,7 @@
 
 #include "base/number_text.h"
 #include "launch/planning/addresses.h"
+#include "viewing/report/evaluation_tables.h"
 #include "viewing/report/run_report.h"
 #include "viewing/runs/curve_chart.h"
 
@@ -110,20 +111,27 @@ class Page {
     html_ =
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-        "'unsafe-inline'\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>" +
-        e(name) + "</title>\n<style>" + curve_chart_style() + rank_timeline_style() + kStyle +
-        "</style></head><body>\n<h1>" + e(name) + "</h1>\n";
+        "'unsafe-inline'; img-src data:; script-src '" +
+        std::string(sorting_script_hash()) +
+        "'\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>" + e(name) +
+        "</title>\n<style>" + curve_chart_style() + rank_timeline_style() + kStyle +
+        evaluation_style() + "</style></head><body>\n<h1>" + e(name) + "</h1>\n";
     add_state();
     add_facts();
     add_verdict();
     add_replacements();
     add_curves();
     add_evaluations();
+    add_classes(report_.evaluation, "Classes");
+    add_classes(report_.evaluation_only, "Classes, evaluated without training");
     add_timeline();
     add_servers();
     add_times();
     add_warnings();
     add_settings();
+    if (report_.evaluation || report_.evaluation_only) {
+      html_ += std::string("<script>") + sorting_script() + "</script>\n";
+    }
     return html_ + "</body></html>\n";
   }
 
@@ -259,6 +267,24 @@ class Page {
       html_ += row(cells);
     }
     html_ += many ? "</table></details>\n" : "</table>\n";
+  }
+
+  void add_classes(const std::optional<JsonObject>& evaluation, const char* title) {
+    if (!evaluation) return;
+    const std::string table = class_table(*evaluation);
+    if (table.empty()) return;
+    heading(title);
+    html_ += "<p class=\"dim\">After step " + e(evaluation->shown("step")) + ": " +
+             e(evaluation->shown("samples")) + " samples.</p>\n" + table;
+    add_part("Confusions", confusion_tables(*evaluation));
+    add_part("Scores", evaluation_charts(*evaluation));
+    add_part("Largest losses", worst_samples(*evaluation));
+  }
+
+  void add_part(const char* title, const std::string& html) {
+    if (html.empty()) return;
+    heading(title);
+    html_ += html;
   }
 
   void add_timeline() {

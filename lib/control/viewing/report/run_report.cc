@@ -155,6 +155,8 @@ class ReportReader {
       if (exists(folder + "/profile.txt"))
         all_.profile = cut(end_of_file(folder + "/profile.txt", kMaxOfProfile), kMaxOfProfile);
     });
+    all_.evaluation = read_object(folder + "/evaluation.json");
+    all_.evaluation_only = read_object(folder + "/evaluation_only.json");
     if (exists(folder + "/verdict.json")) {
       // An earlier job may have left it, and this one may still run.
       read_logs(folder, !all_.run.is_reported());
@@ -174,6 +176,14 @@ class ReportReader {
     } catch (const Error& error) {
       all_.notes.push_back(error.what());
     }
+  }
+
+  std::optional<JsonObject> read_object(const std::string& path) {
+    std::optional<JsonObject> object;
+    if (!exists(path)) return object;
+    attempt([&] { object = JsonObject::parse(read_regular_file(path, 64 << 20)); });
+    if (!object) all_.notes.push_back(path + " could not be read");
+    return object;
   }
 
   void note_damage() {

@@ -31,6 +31,8 @@ struct RunReport {
   std::string profile;  // profile.txt
   // Of servers.jsonl: the newest line of each parameter server, by number.
   std::vector<JsonObject> servers = {};
+  // evaluation.json of the run, and evaluation_only.json of an evaluation without training.
+  std::optional<JsonObject> evaluation = {}, evaluation_only = {};
   std::vector<std::string> notes;  // what could not be read
 };
 
@@ -56,7 +58,8 @@ std::vector<JsonObject> last_lines_of_servers(std::string_view lines, double beg
 
 // --- The HTML page of a report ---
 
-// One page without any request to elsewhere and without scripts. All text of the run is escaped.
+// One page without any request to elsewhere. Its only script sorts tables. All text of the run is
+// escaped. The parts of an evaluation take less than 1 MiB.
 std::string report_page(const RunReport& report);
 
 // "2026-11-24 13:47:45" of seconds since 1970; "-" if it is unknown.

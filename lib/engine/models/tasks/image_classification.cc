@@ -4,10 +4,9 @@
 // every rank divides by the same number. With class weights it is the mean of the weighted losses,
 // with weights that the pipeline scales for the samples of one update (data/pipeline.h).
 #include "base/error.h"
-#include "models/class_counts.h"
 #include "models/class_scores.h"
 #include "models/label_losses.h"
-#include "models/task.h"
+#include "models/metric_collectors.h"
 
 namespace fleet {
 namespace {
@@ -82,6 +81,7 @@ MetricTable classification_metrics(const TaskContext& context) {
                              .divisor = "weight",
                              .larger_is_better = true});
   }
+  add_named_metrics(context, MetricInput::kClasses, &table);
   return table;
 }
 
@@ -89,20 +89,17 @@ MetricTable classification_metrics(const TaskContext& context) {
 
 FLEET_TASK(image_classification) {
   def.help = "one label per image: cross entropy, top-1 and top-5 accuracy";
-  def.schema
-      .boolean(
-          "evaluate_classes", false,
-          "write the accuracy of each class to metrics.jsonl, and confusion_matrix.csv next to it")
+  def.schema.boolean("evaluate_classes", false, kEvaluateClassesHelp)
       .integer("ignore_index", -100, -9e15, 9e15,
                "samples with this label have a loss of 0; the label need not be a class");
+  metrics_key(&def.schema, MetricInput::kClasses, {});
   label_loss_keys(&def.schema);
   def.outputs = {"logits"};
   def.feeds = classification_feeds;
   def.metrics = classification_metrics;
   def.build = build_classification;
-  def.collector = [](const TaskContext& context) -> std::unique_ptr<EvaluationCollector> {
-    if (!context.settings().boolean("evaluate_classes")) return nullptr;
-    return std::make_unique<ClassCounts>(context.classes());
+  def.collector = [](const TaskContext& context) {
+    return class_metrics(context, context.settings().boolean("evaluate_classes"));
   };
   def.probabilities = softmax_row;
 }

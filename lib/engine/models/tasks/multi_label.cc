@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "models/average_precision.h"
 #include "models/class_scores.h"
+#include "models/label_metrics.h"
 #include "models/task.h"
 
 namespace fleet {
@@ -29,10 +29,11 @@ std::vector<FeedDef> label_feeds(const TaskContext& context) {
   return {{"targets", DType::kFloat32, targets}, {"weight", DType::kFloat32, {context.batch()}}};
 }
 
-MetricTable label_metrics(const TaskContext&) {
+MetricTable metrics_of_labels(const TaskContext& context) {
   MetricTable table{.sums = {"loss", "weight"}, .headline = "mAP", .items = "weight"};
   table.metrics = {{.name = "loss", .sum = "loss", .divisor = "weight"},
                    {.name = "mAP", .larger_is_better = true, .collected = true}};
+  add_named_metrics(context, MetricInput::kLabels, &table);
   return table;
 }
 
@@ -48,13 +49,13 @@ void build_labels(TaskBuilder& task) {
 
 FLEET_TASK(multi_label) {
   def.help = "several labels per image: binary cross entropy, mean average precision";
+  metrics_key(&def.schema, MetricInput::kLabels, {});
+  def.schema.boolean("evaluate_classes", false, kEvaluateClassesHelp);
   def.outputs = {"logits"};
   def.feeds = label_feeds;
-  def.metrics = label_metrics;
+  def.metrics = metrics_of_labels;
   def.build = build_labels;
-  def.collector = [](const TaskContext& context) -> std::unique_ptr<EvaluationCollector> {
-    return std::make_unique<AveragePrecisions>(context.classes());
-  };
+  def.collector = [](const TaskContext& context) { return label_metrics(context, {"mAP"}); };
   def.probabilities = [](std::span<const float> logits, std::span<double> probabilities) {
     for (size_t c = 0; c < logits.size(); ++c) {
       probabilities[c] = 1 / (1 + std::exp(-static_cast<double>(logits[c])));

@@ -74,7 +74,7 @@ AnswerLimits answer_limits(const Settings& settings) {
 }
 
 std::unique_ptr<EvaluationCollector> answer_collector(const TaskContext& context) {
-  std::vector<std::string> metrics = context.settings().texts("metrics");
+  std::vector<std::string> metrics = registered_metrics(context);
   if (metrics.empty()) return nullptr;
   return std::make_unique<AnswerMetrics>(std::move(metrics), answer_limits(context.settings()));
 }

@@ -62,9 +62,7 @@ void build_texts(TaskBuilder& task) {
 FLEET_TASK(sequence_classification) {
   def.help = "one class for each text, or pair of texts: cross entropy, accuracy, F1, Matthews";
   metrics_key(&def.schema, MetricInput::kClasses, {});
-  def.schema.boolean(
-      "evaluate_classes", false,
-      "write the accuracy of each class to metrics.jsonl, and confusion_matrix.csv next to it");
+  def.schema.boolean("evaluate_classes", false, kEvaluateClassesHelp);
   label_loss_keys(&def.schema);
   def.outputs = {"logits"};
   def.feeds = text_feeds;

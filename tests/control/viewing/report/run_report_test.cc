@@ -6,10 +6,10 @@
 #include <sys/file.h>
 
 #include <cmath>
-#include <set>
 
 #include "base/commands.h"
 #include "base/file.h"
+#include "tests/control/viewing/report/report_html.h"
 #include "tests/control/viewing/runs/run_folder_files.h"
 #include "tests/errors.h"
 
@@ -32,37 +32,10 @@ std::string failed_verdict(double started, double time) {
          R"(,"rank":{"rank":1,"log":"log/workerlog.1","last_lines":["one","<b>two</b>"]},"generations":[]})";
 }
 
-// The content of each element of this kind, with its markup.
-std::vector<std::string> elements_of(const std::string& page, const std::string& tag) {
-  std::vector<std::string> contents;
-  const std::string begin = "<" + tag, end = "</" + tag + ">";
-  for (size_t at = 0; (at = page.find(begin, at)) != page.npos;) {
-    at += begin.size();
-    if (page[at] != '>' && page[at] != ' ') continue;  // a longer name
-    const size_t from = page.find('>', at) + 1;
-    contents.push_back(page.substr(from, page.find(end, from) - from));
-  }
-  return contents;
-}
 // How the run ended, above everything else.
 std::string state_of(const std::string& page) { return elements_of(page, "b").at(0); }
 
 std::string page_of(const RunFiles& run) { return report_page(read_run_report(run.path(), "")); }
-
-// A page that asks for nothing elsewhere: its tags are these, without links and handlers.
-void expect_harmless(const std::string& page) {
-  const std::set<std::string> known = {
-      "!doctype", "html", "head", "meta",  "title", "style",   "body", "h1",    "h2", "p",
-      "b",        "div",  "span", "table", "tr",    "td",      "th",   "ul",    "li", "pre",
-      "details",  "svg",  "g",    "path",  "rect",  "summary", "text", "circle"};
-  for (size_t at = 0; (at = page.find('<', at)) != page.npos; ++at) {
-    const std::string tag = page.substr(at + 1, page.find('>', at) - at - 1);
-    const size_t slash = tag.starts_with("/") ? 1 : 0;
-    EXPECT_TRUE(known.contains(tag.substr(slash, tag.find_first_of(" />", slash) - slash))) << tag;
-    EXPECT_THAT(tag, AllOf(Not(HasSubstr("href")), Not(HasSubstr("src=")), Not(HasSubstr(" on"))));
-  }
-  EXPECT_THAT(page, AllOf(Not(HasSubstr("url(")), Not(HasSubstr("@import"))));
-}
 
 TEST(RunReport, CompleteRun_HasCurvesTimesAndSettings) {
   const RunFiles run;

@@ -12,6 +12,7 @@
 
 #include "diagnosis/live_history.h"
 #include "tests/browser.h"
+#include "tests/control/viewing/report/evaluation_text.h"
 #include "tests/control/viewing/runs/run_folder_files.h"
 #include "tests/test_paths.h"
 #include "transport/http_server.h"
@@ -125,6 +126,7 @@ std::string busy_report_page() {
           R"("generations":[{"generation":1,"verdict":"rank failed","ran_for":12.5,)"
           R"("step":123456,"message":")" +
           std::string(100, 'm') + "\"}]}");
+  run.write("evaluation.json", evaluation_text(6, "/9j/4AAQ"));
   run.write("workerlog.0.stack", std::string(200, 's'));
   return report_page(read_run_report(run.path(), ""));
 }

@@ -1,0 +1,91 @@
+#include "data/thumbnail.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/error.h"
+#include "data/decode.h"
+#include "data/encode_image.h"
+#include "data/resize.h"
+
+namespace fleet::data {
+namespace {
+
+constexpr int kThumbnailQuality = 75;
+
+bool gives_images(const Source& source) {
+  return std::ranges::any_of(source.columns(),
+                             [](const Column& column) { return column.name == "image"; });
+}
+
+CropGeometry shrunk(int height, int width, int side) {
+  CropGeometry geometry = whole_image(height, width);
+  const double factor = std::min(1.0, static_cast<double>(side) / std::max(height, width));
+  const auto length = [&](int given) {
+    return std::max(1, static_cast<int>(std::lround(given * factor)));
+  };
+  geometry.out_height = length(height);
+  geometry.out_width = length(width);
+  geometry.scaled = true;
+  return geometry;
+}
+
+std::vector<uint8_t> interleaved(const std::vector<float>& planes, size_t plane, int channels) {
+  std::vector<uint8_t> pixels(planes.size());
+  for (int c = 0; c < channels; ++c) {
+    for (size_t i = 0; i < plane; ++i) {
+      const float value = std::clamp(planes[c * plane + i], 0.0F, 255.0F);
+      pixels[i * channels + c] = static_cast<uint8_t>(std::lround(value));
+    }
+  }
+  return pixels;
+}
+
+std::string made_thumbnail(const Sample& sample, int side, bool upright) {
+  const int channels = sample.encoded ? 3 : sample.channels;
+  if (channels != 1 && channels != 3) return "";
+  Decoder decoder(upright);
+  Pixels pixels{.data = sample.bytes.data(),
+                .step = sample.channels,
+                .stride = int64_t{sample.width} * sample.channels,
+                .width = sample.width,
+                .height = sample.height};
+  CropGeometry geometry;
+  // Rows are read beyond their end (struct Pixels).
+  std::vector<uint8_t> padded;
+  if (sample.encoded) {
+    if (!decoder.open(sample.bytes, channels)) return "";
+    geometry = shrunk(decoder.height(), decoder.width(), side);
+    if (!decoder.read(geometry, &pixels)) return "";
+  } else {
+    padded.assign(sample.bytes.begin(), sample.bytes.end());
+    padded.resize(padded.size() + 64);
+    pixels.data = padded.data();
+    geometry = shrunk(sample.height, sample.width, side);
+  }
+  const size_t plane = size_t(geometry.out_height) * geometry.out_width;
+  std::vector<float> planes(plane * channels);
+  const std::vector<float> scale(channels, 1), bias(channels, 0);
+  if (is_copy(geometry) && pixels.reduced == 1) {
+    copy_pixels(pixels, geometry, channels, scale.data(), bias.data(), planes.data());
+  } else {
+    Resizer().run(pixels, geometry, channels, scale.data(), bias.data(), planes.data());
+  }
+  return encode_jpeg(interleaved(planes, plane, channels), geometry.out_height, geometry.out_width,
+                     channels, kThumbnailQuality);
+}
+
+}  // namespace
+
+std::string thumbnail(const Source& source, int64_t index, int side, bool upright) {
+  if (!gives_images(source)) return "";
+  try {
+    std::vector<uint8_t> scratch;
+    return made_thumbnail(source.read(index, scratch), side, upright);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+}  // namespace fleet::data

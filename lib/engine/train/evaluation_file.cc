@@ -1,0 +1,89 @@
+#include "train/evaluation_file.h"
+
+#include <cmath>
+#include <string_view>
+
+#include "base/text.h"
+#include "data/thumbnail.h"
+
+namespace fleet {
+namespace {
+
+constexpr int kThumbnailSide = 96;
+constexpr size_t kMostOfThumbnail = 24 << 10;  // bytes; a larger one is left out
+constexpr size_t kMostOfName = 200;
+constexpr int64_t kFewSamples = 10;
+constexpr size_t kNamedClasses = 20;
+
+std::string base64_text(std::string_view bytes) {
+  constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t at = 0; at < bytes.size(); at += 3) {
+    uint32_t three = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      three = three << 8 | (at + i < bytes.size() ? static_cast<uint8_t>(bytes[at + i]) : 0);
+    }
+    for (size_t i = 0; i < 4; ++i) {
+      const bool is_padding = at + i > bytes.size();
+      text += is_padding ? '=' : digits[three >> (18 - 6 * i) & 63];
+    }
+  }
+  return text;
+}
+
+std::string name_of_class(int64_t label, const std::vector<std::string>& classes) {
+  const auto index = static_cast<size_t>(label);
+  return index < classes.size() ? classes[index] : std::to_string(label);
+}
+
+Json sample_json(const WorstSample& sample, const EvaluatedData& data) {
+  Json json = Json::object();
+  if (std::isfinite(sample.loss)) json["loss"] = sample.loss;
+  json["expected"] = sample.expected;
+  json["predicted"] = sample.predicted;
+  if (std::isfinite(sample.probability)) json["probability"] = sample.probability;
+  if (!data.source || sample.sample < 0) return json;
+  std::string name = data.source->name(sample.sample);
+  if (name.size() > kMostOfName) name = "..." + name.substr(name.size() - kMostOfName);
+  json["name"] = name;
+  const std::string picture =
+      data::thumbnail(*data.source, sample.sample, kThumbnailSide, data.upright);
+  if (!picture.empty() && picture.size() <= kMostOfThumbnail) json["jpeg"] = base64_text(picture);
+  return json;
+}
+
+}  // namespace
+
+std::string evaluation_file(const EvaluationCollector& collector, const EvaluatedData& data,
+                            int64_t step, int64_t epoch) {
+  const Json report = collector.report();
+  if (!report.is_object()) return "";
+  Json json = Json::object();
+  json["step"] = step;
+  json["epoch"] = epoch;
+  for (const JsonMember& member : report.items()) json[member.key] = member.value;
+  if (!data.classes.empty()) json["names"] = data.classes;
+  Json worst = Json::array();
+  for (const WorstSample& sample : collector.worst_samples()) {
+    worst.push_back(sample_json(sample, data));
+  }
+  json["worst"] = std::move(worst);
+  return json.dump_lossy() + "\n";
+}
+
+std::string small_classes_line(const std::vector<int64_t>& support,
+                               const std::vector<std::string>& classes) {
+  std::vector<std::string> few;
+  for (size_t c = 0; c < support.size(); ++c) {
+    if (support[c] >= kFewSamples) continue;
+    const std::string count = support[c] == 0 ? "none" : std::to_string(support[c]);
+    few.push_back(name_of_class(static_cast<int64_t>(c), classes) + " (" + count + ")");
+  }
+  if (few.empty()) return "";
+  return "classes with fewer than " + std::to_string(kFewSamples) +
+         " samples in the evaluation, whose metrics are uncertain: " +
+         join_first(few, kNamedClasses);
+}
+
+}  // namespace fleet
