@@ -60,8 +60,9 @@ std::unique_ptr<Kernel> make_split(KernelContext& context) {
     constexpr int kWide = cuda::kPack<T>;
     const bool packs = aligned && image.size % kWide == 0;
     const int64_t count = whole.shape.elements();
+    const auto wide = move_heads<kWide, split, T>, single = move_heads<1, split, T>;
     return make_kernel([=](Stream& stream) {
-      cuda::launch(packs ? move_heads<kWide, split, T> : move_heads<1, split, T>,
+      cuda::launch(packs ? wide : single,
                    cuda::blocks_for(count, packs ? cuda::kBlock * kWide : cuda::kBlock),
                    cuda::kBlock, 0, cuda::stream_of(stream), count, image);
     });
