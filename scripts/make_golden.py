@@ -120,7 +120,18 @@ OF_TORCHVISION = {
     "efficientnet_b0": (4, 3, 64, 64),
     "convnext_tiny": (2, 3, 64, 64),
     "vit_b_16": (2, 3, 64, 64),
+    "swin_t": (2, 3, 72, 64),  # windows and merged tokens need padding
+    "swin_v2_t": (2, 3, 64, 64),
 }
+# Those of timm.
+OF_TIMM = {
+    "vit_tiny_patch16_224": (2, 3, 48, 32),
+    "deit_tiny_distilled_patch16_224": (2, 3, 32, 32),
+    "deit3_small_patch16_224": (2, 3, 32, 32),
+    "vit_small_patch14_dinov2": (2, 3, 28, 28),
+    "vit_small_patch14_reg4_dinov2": (2, 3, 28, 28),
+}
+COMPUTED = ("num_batches_tracked", "relative_position_index", "relative_coords_table")  # buffers that are no weights
 FEW_SAMPLES = 2
 
 
@@ -145,6 +156,18 @@ def of_torchvision(name):
 
 for key, shape in OF_TORCHVISION.items():
     MODELS[key] = (lambda key=key: of_torchvision(key), shape)
+
+
+def of_timm(name):
+    try:
+        import timm
+    except ImportError:
+        sys.exit(f"make_golden: {name} needs timm (pip install timm)")
+    return timm.create_model(name, num_classes=CLASSES, img_size=OF_TIMM[name][2:])
+
+
+for key, shape in OF_TIMM.items():
+    MODELS[key] = (lambda key=key: of_timm(key), shape)
 
 
 def summary(values, samples=SAMPLES):
@@ -193,12 +216,13 @@ def write_safetensors(path, tensors):
 
 def make(name):
     build, shape = MODELS[name]
-    samples = FEW_SAMPLES if name in OF_TORCHVISION else SAMPLES
+    few = name in OF_TORCHVISION or name in OF_TIMM
+    samples = FEW_SAMPLES if few else SAMPLES
     model = build().double()
     values = {
         key: tensor(key, tuple(value.shape))
         for key, value in model.state_dict().items()
-        if not key.endswith("num_batches_tracked")
+        if not key.endswith(COMPUTED)
     }
     model.load_state_dict({key: torch.from_numpy(value).double() for key, value in values.items()}, strict=False)
     images = torch.from_numpy(tensor("input", shape)).double()
@@ -224,7 +248,7 @@ def make(name):
             key: summary(value, samples) for key, value in model.named_buffers() if key.endswith(("mean", "var"))
         },
     }
-    write_json(os.path.join(options.out, name + ".json"), result, name in OF_TORCHVISION)
+    write_json(os.path.join(options.out, name + ".json"), result, few)
     if options.safetensors:
         os.makedirs(options.safetensors, exist_ok=True)
         write_safetensors(os.path.join(options.safetensors, name + ".safetensors"), values)

@@ -24,9 +24,9 @@ sys.path.insert(0, os.path.join(ROOT, "scripts", "gpu"))
 import accumulated  # noqa: E402
 import report  # noqa: E402
 
-# Those of torchvision, at least one of each row of images in docs/reference/models.md.
+# Those of torchvision and timm, at least one of each row of images in docs/reference/models.md.
 FAMILIES = ["resnet18", "resnet50", "vgg16", "densenet121", "mobilenet_v2", "mobilenet_v3_large", "efficientnet_b0", "convnext_tiny",
-            "vit_b_16", "googlenet"]
+            "vit_b_16", "vit_tiny_patch16_224", "swin_t", "googlenet"]
 BAR = 1.1
 ENOUGH = 0.9  # of the products alone
 LAYOUTS = ["contiguous", "channels_last"]

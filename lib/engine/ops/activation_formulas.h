@@ -107,6 +107,14 @@ struct GeluTanhGrad {
   }
 };
 
+template <typename Math>
+struct Exp {
+  FLEET_INLINE float operator()(float x) const { return Math::exp(x); }
+};
+struct ExpGrad {
+  FLEET_INLINE float operator()(float y, float dy) const { return y * dy; }
+};
+
 struct Scale {
   float factor, bias;
   explicit Scale(const Attributes& attributes)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's training steps of one of torchvision's networks on one core: the peer of `scripts/bench.sh cpu_families`.
+"""PyTorch's training steps of one of torchvision's or timm's networks on one core: the peer of `scripts/bench.sh cpu_families`.
 
     vision_cpu.py NETWORK BATCH [LAYOUT...]
 
@@ -26,8 +26,7 @@ FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channel
 class Training:
     def __init__(self, layout):
         torch.manual_seed(1)
-        keys = {"aux_logits": False, "init_weights": False} if network == "googlenet" else {}
-        self.model = getattr(torchvision.models, network)(**keys).train().to(memory_format=FORMATS[layout])
+        self.model = build().train().to(memory_format=FORMATS[layout])
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
         self.images = torch.randn((batch, 3, 224, 224)).to(memory_format=FORMATS[layout])
         self.labels = torch.arange(batch) * 61 % 1000
@@ -38,6 +37,14 @@ class Training:
         loss.backward()
         self.optimizer.step()
         loss.item()
+
+
+def build():
+    if not hasattr(torchvision.models, network):
+        import timm  # only for what torchvision has not
+        return timm.create_model(network)
+    keys = {"aux_logits": False, "init_weights": False} if network == "googlenet" else {}
+    return getattr(torchvision.models, network)(**keys)
 
 
 layouts = {layout: Training(layout) for layout in sys.argv[3:] or FORMATS}

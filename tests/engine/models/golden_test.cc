@@ -184,6 +184,18 @@ TEST(Golden, ConvnextTiny_MatchesTorchvision) {
   expect_golden("convnext_tiny", "", 1e-3, R"(, "stochastic_depth": 0)");
 }
 TEST(Golden, VitB16_MatchesTorchvision) { expect_golden("vit_b_16", "", 1e-3); }
+const std::string kNoDepth = R"(, "stochastic_depth": 0)";
+TEST(Golden, SwinT_MatchesTorchvision) { expect_golden("swin_t", "", 1e-4, kNoDepth); }
+TEST(Golden, SwinV2T_MatchesTorchvision) { expect_golden("swin_v2_t", "", 1e-4, kNoDepth); }
+
+class Timms : public ::testing::TestWithParam<const char*> {};
+TEST_P(Timms, VisionTransformer_MatchesIt) { expect_golden(GetParam(), "", 1e-4); }
+INSTANTIATE_TEST_SUITE_P(Golden, Timms,
+                         ::testing::Values("vit_tiny_patch16_224",
+                                           "deit_tiny_distilled_patch16_224",
+                                           "deit3_small_patch16_224", "vit_small_patch14_dinov2",
+                                           "vit_small_patch14_reg4_dinov2"),
+                         [](const auto& name) { return std::string(name.param); });
 
 }  // namespace
 }  // namespace fleet

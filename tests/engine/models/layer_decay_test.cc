@@ -47,6 +47,17 @@ Built built(const std::string& model, const std::string& json, const Shape& imag
   return built(model, json, image_columns(image));
 }
 
+// The same for Swin: a merge belongs to the layer behind it.
+TEST(LayerDecay, Swin_HasTheRatesOfTimm) {
+  const Built swin = built("swin_t", R"({"num_classes": 3})", {3, 32, 32});
+  EXPECT_EQ(swin.rate("features.0.0.weight"), std::pow(0.5, 13));
+  EXPECT_EQ(swin.rate("features.1.0.attn.relative_position_bias_table"), std::pow(0.5, 12));
+  EXPECT_EQ(swin.rate("features.2.reduction.weight"), std::pow(0.5, 10));
+  EXPECT_EQ(swin.rate("features.3.0.attn.qkv.weight"), std::pow(0.5, 10));
+  EXPECT_EQ(swin.rate("features.7.1.mlp.3.weight"), 0.5);
+  EXPECT_EQ(swin.rate("head.weight"), 1);
+}
+
 // The layers of timm's group_matcher for ViT: embeddings, 12 blocks, norm and head.
 TEST(LayerDecay, Vit_HasTheRatesOfTimm) {
   const Built vit = built("vit_b_32", R"({"num_classes": 3})", {3, 32, 32});

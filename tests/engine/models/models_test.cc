@@ -74,10 +74,37 @@ TEST(Models, Default_HaveTheKnownNumberOfParameters) {
   EXPECT_EQ(count("vit_b_16"), (Count{152, 86567656}));
   EXPECT_EQ(count("vit_b_32"), (Count{152, 88224232}));
   EXPECT_EQ(count("vit_l_16"), (Count{296, 304326632}));
+  EXPECT_EQ(count("swin_t"), (Count{173, 28288354}));
+  EXPECT_EQ(count("swin_s"), (Count{329, 49606258}));
+  EXPECT_EQ(count("swin_b"), (Count{329, 87768224}));
+  EXPECT_EQ(count("swin_v2_t"), (Count{209, 28351570}));
+  EXPECT_EQ(count("swin_v2_s"), (Count{401, 49737442}));
+  EXPECT_EQ(count("swin_v2_b"), (Count{401, 87930848}));
   EXPECT_EQ(count("mobilenet_v1"), (Count{83, 4231976}));
   EXPECT_EQ(count("resnet20"), (Count{65, 272474}));
   EXPECT_EQ(count("lenet"), (Count{10, 61706}));
   EXPECT_EQ(count("mlp"), (Count{6, 784 * 256 + 256 + 256 * 128 + 128 + 128 * 10 + 10}));
+}
+
+TEST(Models, VisionTransformersOfTimm_HaveItsNumberOfParameters) {
+  EXPECT_EQ(count("vit_tiny_patch16_224"), (Count{152, 5717416}));
+  EXPECT_EQ(count("vit_small_patch16_224"), (Count{152, 22050664}));
+  EXPECT_EQ(count("vit_base_patch16_224"), (Count{152, 86567656}));
+  EXPECT_EQ(count("deit_tiny_patch16_224"), (Count{152, 5717416}));
+  EXPECT_EQ(count("deit_small_patch16_224"), (Count{152, 22050664}));
+  EXPECT_EQ(count("deit_base_patch16_224"), (Count{152, 86567656}));
+  EXPECT_EQ(count("deit_tiny_distilled_patch16_224"), (Count{155, 5910800}));
+  EXPECT_EQ(count("deit_small_distilled_patch16_224"), (Count{155, 22436432}));
+  EXPECT_EQ(count("deit_base_distilled_patch16_224"), (Count{155, 87338192}));
+  EXPECT_EQ(count("deit3_small_patch16_224"), (Count{176, 22059496}));
+  EXPECT_EQ(count("deit3_base_patch16_224"), (Count{176, 86585320}));
+  const auto headless = [](const std::string& model, int64_t width) {
+    return count(model, R"({"num_classes": 1})").elements - width - 1;
+  };
+  EXPECT_EQ(headless("vit_small_patch14_dinov2", 384), 22056192);
+  EXPECT_EQ(headless("vit_small_patch14_reg4_dinov2", 384), 22057344);
+  EXPECT_EQ(headless("vit_base_patch14_dinov2", 768), 86579712);
+  EXPECT_EQ(headless("vit_base_patch14_reg4_dinov2", 768), 86582016);
 }
 
 // The models with the input "image".

@@ -71,8 +71,9 @@ FLEET_MODEL(test_without_exporter) {
   def.schema = model_schema();
   def.image = {1, 4, 4};
   def.build = image_classifier([](Network& network, VarId image, const Settings&) {
-    const VarId x = network.apply("clip", {network.flatten(image)}, {{"min", 0.0}, {"max", 1.0}});
-    return network.linear("head", x, {.features = 10});
+    const VarId x = network.flatten(image);
+    const VarId one = network.apply("elementwise_div", {x, x});
+    return network.linear("head", one, {.features = 10});
   });
 }
 
@@ -245,7 +246,7 @@ TEST_F(Exported, OperationWithoutExporter_IsNamed) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
-    EXPECT_THAT(error.what(), HasSubstr("ONNX has no equivalent of clip"));
+    EXPECT_THAT(error.what(), HasSubstr("ONNX has no equivalent of elementwise_div"));
   }
 }
 
@@ -375,11 +376,17 @@ class Network64 : public Exported, public ::testing::WithParamInterface<const ch
 
 TEST_P(Network64, RunsInOnnxruntime) { expect_same_outputs(GetParam(), {3, 64, 64}); }
 
+TEST_F(Exported, Dinov2WithRegisters_RunsInOnnxruntime) {
+  expect_same_outputs("vit_small_patch14_reg4_dinov2", {3, 28, 28});
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, Network64,
                          ::testing::Values("resnet18", "mobilenet_v1", "mobilenet_v2",
                                            "mobilenet_v3_small", "mobilenet_v3_large",
                                            "efficientnet_b0", "vgg11_bn", "densenet121",
-                                           "googlenet", "convnext_tiny", "vit_b_16"),
+                                           "googlenet", "convnext_tiny", "vit_b_16",
+                                           "deit_tiny_distilled_patch16_224", "swin_t",
+                                           "swin_v2_t"),
                          [](const auto& model) { return std::string(model.param); });
 
 }  // namespace

@@ -8,6 +8,17 @@ FLEET_ONNX(sigmoid) { context.node("Sigmoid", {context.input(0)}); }
 FLEET_ONNX(tanh) { context.node("Tanh", {context.input(0)}); }
 FLEET_ONNX(hardswish) { context.node("HardSwish", {context.input(0)}); }
 
+FLEET_ONNX(exp) { context.node("Exp", {context.input(0)}); }
+
+FLEET_ONNX(clip) {
+  OnnxGraph& graph = context.graph;
+  const auto bound = [&](const char* name) {
+    return graph.number(static_cast<float>(context.attributes().number(name)));
+  };
+  const std::string min = bound("min"), max = bound("max");
+  context.node("Clip", {context.input(0), min, max});
+}
+
 FLEET_ONNX(hardsigmoid) {
   context.node("HardSigmoid", {context.input(0)}, {{"alpha", 1.0f / 6}, {"beta", 0.5f}});
 }
