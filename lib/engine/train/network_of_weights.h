@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "graph/program.h"
 #include "train/safetensors.h"
 
 namespace fleet {

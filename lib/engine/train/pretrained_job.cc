@@ -154,7 +154,7 @@ void KeySetter::set_classes() {
 void KeySetter::set_validation() {
   const bool pretrained = whole_ || (record_ && record_->library != WeightsLibrary::kOwn);
   if (!pretrained || given("data.validation_split") || any_given("data.test.")) return;
-  const SourceType* type = data::sources().find(source());
+  const data::SourceType* type = data::sources().find(source());
   if (!type || source() == "synthetic") return;
   if (source() == "image_folder") {
     if (is_folder(in_root("test"))) return;
