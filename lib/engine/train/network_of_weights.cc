@@ -30,16 +30,17 @@ int64_t fitting(const WeightLayout& layout, const Program& program, TensorFile f
 
 }  // namespace
 
-Program network_program(const std::string& model) {
+Program network_program(const std::string& model, const Settings* settings, const Shape& image) {
   const ModelDef& def = model_registry().get(model);
+  const Shape& size = image.rank() == 3 ? image : def.image;
+  const Settings defaults = ConfigTree().validate(def.schema);
   Program program;
   const SectionId section =
       program.add_section("evaluate", {.training = false, .evaluation = true});
-  const VarId image =
-      program.feed("image", DType::kFloat32, {1, def.image[0], def.image[1], def.image[2]});
+  const VarId feed = program.feed("image", DType::kFloat32, {1, size[0], size[1], size[2]});
   Network network(program, section, false, kNoVar);
   network.set_wanted_outputs({"logits"});
-  def.build(network, {{"image", image}, {"sample_key", kNoVar}}, ConfigTree().validate(def.schema));
+  def.build(network, {{"image", feed}, {"sample_key", kNoVar}}, settings ? *settings : defaults);
   return program;
 }
 

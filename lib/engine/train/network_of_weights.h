@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/config.h"
 #include "graph/program.h"
 #include "train/safetensors.h"
 
@@ -12,7 +13,9 @@ namespace fleet {
 // last layer may have other classes, and positions may be of another size. "" if none fits.
 std::string network_of_weights(const TensorFile& file);
 
-// The parameters and statistics of a classifier of images, with its default settings.
-Program network_program(const std::string& model);
+// The parameters and statistics of a classifier of images. settings: the model's; null: its
+// defaults. image: its channels, height and width; empty: the model's.
+Program network_program(const std::string& model, const Settings* settings = nullptr,
+                        const Shape& image = {});
 
 }  // namespace fleet

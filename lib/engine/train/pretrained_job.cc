@@ -62,6 +62,7 @@ class KeySetter {
   }
 
   void find_network();
+  void set_model_keys();
   void set_recipe();
   void set_classes();
   void set_layout();
@@ -109,14 +110,21 @@ void KeySetter::find_network() {
     }
   }
   set(kModel, network, origin);
-  if (!record_) return;
-  for (const auto& [key, text] : record_->model_keys) set("model." + key, text, origin);
+}
+
+// Such as another epsilon, which belongs to the weights whoever names the network.
+void KeySetter::set_model_keys() {
+  const std::string network = value(kModel, "");
+  if (!record_ || network_named(record_->architecture) != network) return;
+  std::map<std::string, std::string> keys = record_->model_keys;
   const WeightLayout* layout = find_weight_layout(network);
-  if (!layout || !layout->model_keys) return;
-  const bool timm = record_->library == WeightsLibrary::kTimm;
-  if (!timm) return;
-  for (const auto& [key, text] : layout->model_keys(network, record_->architecture)) {
-    set("model." + key, text, origin);
+  if (layout && layout->model_keys && record_->library == WeightsLibrary::kTimm) {
+    keys.merge(layout->model_keys(network, record_->architecture));
+  }
+  const Schema& schema = model_registry().get(network).schema;
+  for (const ConfigKey& known : schema.keys()) {
+    const auto found = keys.find(known.path);
+    if (found != keys.end()) set("model." + known.path, found->second, record_->origin);
   }
 }
 
@@ -273,6 +281,7 @@ DerivedKeys KeySetter::derive() {
   if (!whole_ && !path_exists(weights_)) return {};  // a start says so; predictions may not need it
   record_ = find_record(weights_);
   find_network();
+  set_model_keys();
   set_layout();
   set_classes();
   set_validation();

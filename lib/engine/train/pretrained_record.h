@@ -42,6 +42,9 @@ Json json_of(const PretrainedRecord& record);
 // torchvision's weights with these eight hexadecimal digits: "0676ba61".
 std::optional<PretrainedRecord> torchvision_record(const std::string& hash);
 
+// Whether torchvision has weights of a network of this name.
+bool in_torchvision(const std::string& network);
+
 // The file of weights that a path names: itself, or of a folder the first one of timm's order, with
 // transformers' indices of several files. kUsage if a folder has none.
 std::string weights_file(const std::string& path);

@@ -145,4 +145,9 @@ std::optional<PretrainedRecord> torchvision_record(const std::string& hash) {
       .classifier = {}};
 }
 
+bool in_torchvision(const std::string& network) {
+  return std::any_of(std::begin(kWeights), std::end(kWeights),
+                     [&](const HashedWeights& one) { return one.network == network; });
+}
+
 }  // namespace fleet

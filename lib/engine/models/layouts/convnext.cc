@@ -1,5 +1,5 @@
 // ConvNeXt, version 1 and 2: torchvision's names, timm's, and those of the authors (Meta).
-#include <array>
+#include <algorithm>
 
 #include "base/text.h"
 #include "models/weight_layout.h"
@@ -38,14 +38,21 @@ LayoutTensor convnext_in_timm(const std::string& ours, const Shape& shape) {
   return tensor;
 }
 
-// timm's smallest ones have convolutions of 1 x 1 as their linear layers.
-LayoutNames small_convnext_in_timm(const TensorShapes& ours) {
-  LayoutNames names = renamed_to_timm(convnext_in_timm)(ours);
-  const auto stem = ours.find("features.0.0.weight");
+// The smallest of version 1 have convolutions of 1 x 1 as their linear layers in timm.
+bool has_convolutions_in_timm(const TensorShapes& ours) {
   constexpr int64_t kNano = 80;
-  const bool second =
-      ours.contains("features.1.0.block.4.weight") || ours.contains("features.1.0.grn.weight");
-  if (second || stem == ours.end() || stem->second[0] > kNano) return names;
+  const auto is_second = [](const auto& entry) {
+    return entry.first.find(".grn.") != std::string::npos;
+  };
+  const auto own = ours.find("features.0.0.weight"), timm = ours.find("stem.0.weight");
+  const auto stem = own != ours.end() ? own : timm;
+  return stem != ours.end() && stem->second[0] <= kNano &&
+         std::none_of(ours.begin(), ours.end(), is_second);
+}
+
+LayoutNames convnext_tensors_in_timm(const TensorShapes& ours) {
+  LayoutNames names = renamed_to_timm(convnext_in_timm)(ours);
+  if (!has_convolutions_in_timm(ours)) return names;
   for (auto& [name, tensors] : names) {
     LayoutTensor& tensor = tensors[0];
     const bool linear =
@@ -91,7 +98,7 @@ FLEET_WEIGHT_LAYOUT(convnext) {
       {"convnextv2_femto", "convnext_v2_femto"}, {"convnextv2_pico", "convnext_v2_pico"},
       {"convnextv2_nano", "convnext_v2_nano"},   {"convnextv2_tiny", "convnext_v2_tiny"},
       {"convnextv2_base", "convnext_v2_base"}};
-  def.timm = small_convnext_in_timm;
+  def.timm = convnext_tensors_in_timm;
   def.respelled = respelled_convnext;
 }
 

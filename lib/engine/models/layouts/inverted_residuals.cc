@@ -180,34 +180,66 @@ std::string respelled_efficientnet(const std::string& name, const LayoutNames& t
   return replace_start(expands ? with : without, &part) ? block + part : name;
 }
 
+// Networks that were first trained in TensorFlow pad as it does, and have its epsilon. timm's
+// others have PyTorch's, which are not torchvision's.
+std::map<std::string, std::string> keys_of_timm(const std::string&,
+                                                const std::string& architecture) {
+  const bool tensorflow = architecture.starts_with("tf_");
+  return {{"batch_norm_epsilon", tensorflow ? "0.001" : "0.00001"},
+          {"same_padding", tensorflow ? "true" : "false"}};
+}
+
+// timm's names with their counterparts in TensorFlow.
+std::vector<std::pair<std::string, std::string>> with_tensorflows(
+    std::vector<std::pair<std::string, std::string>> names) {
+  const size_t count = names.size();
+  for (size_t i = 0; i < count; ++i) {
+    names.emplace_back("tf_" + names[i].first, names[i].second);
+  }
+  return names;
+}
+
 }  // namespace
 
 FLEET_WEIGHT_LAYOUT(mobilenet) {
   def.has = [](const std::string& network) {
     return network == "mobilenet_v2" || network.starts_with("mobilenet_v3");
   };
-  def.timm_networks = {{"mobilenetv2_100", "mobilenet_v2"},
-                       {"mobilenetv3_large_100", "mobilenet_v3_large"},
-                       {"mobilenetv3_small_100", "mobilenet_v3_small"}};
+  def.timm_networks = with_tensorflows({{"mobilenetv2_100", "mobilenet_v2"},
+                                        {"mobilenetv3_large_100", "mobilenet_v3_large"},
+                                        {"mobilenetv3_small_100", "mobilenet_v3_small"}});
   def.timm = inverted_residuals_in_timm;
+  def.model_keys = keys_of_timm;
 }
 
 FLEET_WEIGHT_LAYOUT(efficientnet) {
   def.has = [](const std::string& network) { return network.starts_with("efficientnet"); };
-  def.timm_networks = {{"efficientnetv2_s", "efficientnet_v2_s"},
-                       {"efficientnetv2_m", "efficientnet_v2_m"},
-                       {"efficientnetv2_l", "efficientnet_v2_l"},
-                       {"tf_efficientnet_lite0", "efficientnet_lite0"},
-                       {"tf_efficientnet_lite1", "efficientnet_lite1"},
-                       {"tf_efficientnet_lite2", "efficientnet_lite2"}};
+  def.timm_networks = with_tensorflows({{"efficientnet_b0", "efficientnet_b0"},
+                                        {"efficientnet_b1", "efficientnet_b1"},
+                                        {"efficientnet_b2", "efficientnet_b2"},
+                                        {"efficientnet_b3", "efficientnet_b3"},
+                                        {"efficientnet_b4", "efficientnet_b4"},
+                                        {"efficientnet_b5", "efficientnet_b5"},
+                                        {"efficientnet_b6", "efficientnet_b6"},
+                                        {"efficientnet_b7", "efficientnet_b7"},
+                                        {"efficientnetv2_s", "efficientnet_v2_s"},
+                                        {"efficientnetv2_m", "efficientnet_v2_m"},
+                                        {"efficientnetv2_l", "efficientnet_v2_l"},
+                                        {"efficientnet_lite0", "efficientnet_lite0"},
+                                        {"efficientnet_lite1", "efficientnet_lite1"},
+                                        {"efficientnet_lite2", "efficientnet_lite2"},
+                                        {"efficientnet_lite3", "efficientnet_lite3"},
+                                        {"efficientnet_lite4", "efficientnet_lite4"}});
   def.timm = inverted_residuals_in_timm;
   def.respelled = respelled_efficientnet;
+  def.model_keys = keys_of_timm;
 }
 
 FLEET_WEIGHT_LAYOUT(mobilenet_v4) {
   def.has = [](const std::string& network) { return network.starts_with("mobilenet_v4"); };
-  def.timm_networks = {{"mobilenetv4_conv_small", "mobilenet_v4_small"},
-                       {"mobilenetv4_conv_medium", "mobilenet_v4_medium"}};
+  def.timm_networks = {{"mobilenetv4_conv_small", "mobilenet_v4_conv_small"},
+                       {"mobilenetv4_conv_medium", "mobilenet_v4_conv_medium"},
+                       {"mobilenetv4_conv_large", "mobilenet_v4_conv_large"}};
 }
 
 }  // namespace fleet
