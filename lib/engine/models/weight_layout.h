@@ -43,6 +43,8 @@ struct WeightLayout {
   std::function<std::map<std::string, std::string>(const std::string& network,
                                                    const std::string& architecture)>
       model_keys = nullptr;
+  // Starts of the names of tensors that a network here does not have.
+  std::vector<std::string> unused = {};
   // Endings of tensors that other programs save and a network computes.
   std::vector<std::string> buffers = {};
 };

@@ -111,6 +111,8 @@ class ImageFitter {
  private:
   void drop_buffers() {
     const auto is_buffer = [&](const auto& entry) {
+      const auto starts = [&](const std::string& start) { return entry.first.starts_with(start); };
+      if (std::any_of(layout_.unused.begin(), layout_.unused.end(), starts)) return true;
       return !ours_.contains(entry.first) &&
              std::any_of(layout_.buffers.begin(), layout_.buffers.end(),
                          [&](const std::string& end) { return entry.first.ends_with(end); });
