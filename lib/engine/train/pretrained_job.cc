@@ -130,7 +130,7 @@ void KeySetter::set_model_keys() {
 
 // photos/train and photos/test or val, where they exist, else photos itself.
 void KeySetter::set_layout() {
-  if (!whole_ || source() != "image_folder") return;
+  if (!whole_ || source() != "image_folder" || !given("data.root")) return;
   if (!given("data.train.folder") && !is_folder(in_root("train")) && is_folder(in_root("")) &&
       class_folders(in_root("")) > 0) {
     set("data.train.folder", ".", "there is no folder " + in_root("train"));
