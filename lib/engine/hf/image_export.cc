@@ -113,9 +113,10 @@ Json model_arguments(const Job& job, const Program& program, const std::string& 
                      const Shape& image) {
   Json arguments = Json::object();
   const Shape usual = model_registry().get(job.model_name).image;
-  const bool positions = std::any_of(
-      program.parameters().begin(), program.parameters().end(),
-      [&](VarId id) { return program.var(id).name.find("pos_embed") != std::string::npos; });
+  const std::vector<VarId> parameters = program.parameters();
+  const bool positions = std::any_of(parameters.begin(), parameters.end(), [&](VarId id) {
+    return program.var(id).name.find("pos_embed") != std::string::npos;
+  });
   if (positions && (image[1] != usual[1] || image[2] != usual[2])) {
     arguments["img_size"] = std::vector<int64_t>{image[1], image[2]};
   }

@@ -59,10 +59,12 @@ bool matches_any(const std::vector<std::string>& patterns, const std::string& na
                      [&](const std::string& pattern) { return matches_pattern(pattern, name); });
 }
 
+// Zeros if the file was read without values.
 std::vector<float> floats_of(const HostTensor& tensor) {
   HostTensor whole{tensor.dtype, tensor.shape, tensor.values()};
-  whole = converted(whole, DType::kFloat32);
   std::vector<float> values(static_cast<size_t>(tensor.shape.elements()));
+  if (whole.data.size() < values.size() * size_of(tensor.dtype)) return values;
+  whole = converted(whole, DType::kFloat32);
   std::memcpy(values.data(), whole.data.data(), values.size() * sizeof(float));
   return values;
 }

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kWeights[] = "checkpoint.weights", kModel[] = "model.name";
+constexpr char kWeightsKey[] = "checkpoint.weights", kModelKey[] = "model.name";
 constexpr char kImageNetMean[] = "[0.485, 0.456, 0.406]", kImageNetStd[] = "[0.229, 0.224, 0.225]";
 
 std::string text_of(const std::vector<double>& values) { return Json(values).dump(); }
@@ -109,12 +109,12 @@ void KeySetter::find_network() {
                   "set model.name; known networks: fleet-worker --print_keys");
     }
   }
-  set(kModel, network, origin);
+  set(kModelKey, network, origin);
 }
 
 // Such as another epsilon, which belongs to the weights whoever names the network.
 void KeySetter::set_model_keys() {
-  const std::string network = value(kModel, "");
+  const std::string network = value(kModelKey, "");
   if (!record_ || network_named(record_->architecture) != network) return;
   std::map<std::string, std::string> keys = record_->model_keys;
   const WeightLayout* layout = find_weight_layout(network);
@@ -186,7 +186,7 @@ void KeySetter::set_normalization() {
 // Most weights of photographs were trained with ImageNet's statistics.
 void KeySetter::guess_normalization() {
   if (given("data.mean") && given("data.std")) return;
-  const ModelDef* model = model_registry().find(value(kModel, ""));
+  const ModelDef* model = model_registry().find(value(kModelKey, ""));
   constexpr int64_t kSmall = 100;
   if (!model || model->image[1] <= kSmall || value("data.image.channels", "3") == "1") return;
   if (record_ && record_->library == WeightsLibrary::kOwn) return;
@@ -262,7 +262,7 @@ void KeySetter::set_augmentation() {
 // Networks with layer norm are trained with AdamW, the others with momentum.
 void KeySetter::set_recipe() {
   if (!whole_) return;
-  const std::string network = value(kModel, ""), origin = "fine-tuning of " + network;
+  const std::string network = value(kModelKey, ""), origin = "fine-tuning of " + network;
   if (!given("train.epochs") && !given("train.max_steps")) set("train.epochs", "10", origin);
   if (any_given("optimizer.") || any_given("learning_rate.")) return;
   const WeightLayout* layout = find_weight_layout(network);
@@ -275,7 +275,7 @@ void KeySetter::set_recipe() {
 }
 
 DerivedKeys KeySetter::derive() {
-  const auto named = tree_.peek(kModel);
+  const auto named = tree_.peek(kModelKey);
   whole_ = !named || named->empty();
   if (!whole_ && !find_weight_layout(*named)) return {};
   if (!whole_ && !path_exists(weights_)) return {};  // a start says so; predictions may not need it
@@ -308,7 +308,7 @@ std::map<std::string, std::string> model_keys_of(const Job& job) {
 }  // namespace
 
 DerivedKeys derive_from_weights(ConfigTree* tree) {
-  const auto weights = tree->peek(kWeights);
+  const auto weights = tree->peek(kWeightsKey);
   if (!weights || weights->empty()) return {};
   return KeySetter(tree, expand_home(*weights)).derive();
 }

@@ -14,12 +14,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kConfig[] = "config.json", kPretrained[] = "pretrained_cfg";
+constexpr char kConfigName[] = "config.json", kPretrainedField[] = "pretrained_cfg";
 
 // A field of this type, below pretrained_cfg or, in older files, at top level; null without one.
 template <typename Is>
 const Json* field(const Json& config, std::string_view key, const Is& is) {
-  const Json* nested = config.find(kPretrained);
+  const Json* nested = config.find(kPretrainedField);
   for (const Json* from : {nested, &config}) {
     const Json* found = from && from->is_object() ? from->find(key) : nullptr;
     if (found && is(*found)) return found;
@@ -105,7 +105,7 @@ std::string hash_in_name(const std::string& path) {
 
 std::optional<Json> config_beside(const std::string& path) {
   const fs::path folder = is_folder(path) ? fs::path(path) : fs::path(path).parent_path();
-  const std::string file = (folder / kConfig).string();
+  const std::string file = (folder / kConfigName).string();
   if (!path_exists(file)) return std::nullopt;
   return Json::try_parse(read_file(file));
 }
@@ -205,7 +205,7 @@ std::optional<PretrainedRecord> find_record(const std::string& path,
     const std::optional<Json> config = config_beside(path);
     auto record = config ? record_in(*config) : std::nullopt;
     if (record) {
-      record->origin = (fs::path(file).parent_path() / kConfig).string();
+      record->origin = (fs::path(file).parent_path() / kConfigName).string();
       return record;
     }
   }
@@ -221,7 +221,7 @@ std::optional<PretrainedRecord> find_record(const std::string& path,
     read = open_outline(file).metadata;
     metadata = &read;
   }
-  const auto found = metadata->find(kPretrained);
+  const auto found = metadata->find(kPretrainedField);
   if (found == metadata->end()) return std::nullopt;
   const std::optional<Json> json = Json::try_parse(found->second);
   auto record = json ? record_in(*json) : std::nullopt;
