@@ -3,6 +3,7 @@
 
     python3 scripts/make_torch_files.py [FOLDER]
 """
+import argparse
 import os
 import sys
 
@@ -47,4 +48,9 @@ base = ramp(6, 4)
 save("views", {"whole": base, "transposed": base.t(), "row": base[2], "column": base[:, 1], "scalar": torch.tensor(2.5),
                "parameter": torch.nn.Parameter(ramp(2)), "half": ramp(3).half(), "bfloat16": ramp(3).bfloat16(),
                "double": ramp(3).double(), "long": torch.tensor([1, -2, 3]), "empty": torch.empty(0, 3)})
+# As timm's training saves: its options are an argparse.Namespace.
+options = argparse.Namespace(model="resnet18", num_classes=4, mean=[0.5, 0.25, 0.125], std=None, crop_pct=0.875, img_size=96,
+                             interpolation="bicubic", amp=False)
+save("timm", {"epoch": 3, "arch": "resnet18", "args": options, "version": 2, "metric": 71.5, "state_dict": {"fc.weight": ramp(4, 5)},
+              "state_dict_ema": {"fc.weight": ramp(4, 5) + 1}})
 save("module", net)

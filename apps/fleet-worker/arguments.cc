@@ -84,6 +84,8 @@ WorkerArguments from_settings(const Settings& given) {
           .paddle = given.text("paddle"),
           .export_onnx = given.text("export_onnx"),
           .export_hf = given.text("export_hf"),
+          .export_timm = given.text("export_timm"),
+          .export_torchvision = given.text("export_torchvision"),
           .shard_bytes = shard_bytes_of(given),
           .pack = given.text("pack"),
           .pack_size = static_cast<int>(given.integer("size")),
@@ -131,16 +133,19 @@ void refuse_second_action(const WorkerArguments& arguments) {
                                                           : nullptr;
   std::vector<std::string> given;
   if (prints) given.push_back(prints);
-  for (const auto& [option, is_given] : {std::pair("--print_flags", !arguments.print_flags.empty()),
-                                         {"--print_keys", arguments.print_keys},
-                                         {"--print_operations", arguments.print_operations},
-                                         {"--explain", arguments.explain},
-                                         {"--pack", !arguments.pack.empty()},
-                                         {"--save_strategy", !arguments.save_strategy.empty()},
-                                         {"--export_onnx", !arguments.export_onnx.empty()},
-                                         {"--export_hf", !arguments.export_hf.empty()},
-                                         {"--profile", arguments.profile},
-                                         {"--predict", predicts && !prints}}) {
+  for (const auto& [option, is_given] :
+       {std::pair("--print_flags", !arguments.print_flags.empty()),
+        {"--print_keys", arguments.print_keys},
+        {"--print_operations", arguments.print_operations},
+        {"--explain", arguments.explain},
+        {"--pack", !arguments.pack.empty()},
+        {"--save_strategy", !arguments.save_strategy.empty()},
+        {"--export_onnx", !arguments.export_onnx.empty()},
+        {"--export_hf", !arguments.export_hf.empty()},
+        {"--export_timm", !arguments.export_timm.empty()},
+        {"--export_torchvision", !arguments.export_torchvision.empty()},
+        {"--profile", arguments.profile},
+        {"--predict", predicts && !prints}}) {
     if (is_given) given.push_back(option);
   }
   if (given.size() < 2) return;
@@ -200,7 +205,8 @@ bool runs_operations(const WorkerArguments& arguments) {
                       arguments.print_operations || !arguments.print_program.empty() ||
                       !arguments.print_flags.empty();
   const bool writes = !arguments.save_strategy.empty() || !arguments.export_onnx.empty() ||
-                      !arguments.export_hf.empty() || !arguments.pack.empty();
+                      !arguments.export_hf.empty() || !arguments.export_timm.empty() ||
+                      !arguments.export_torchvision.empty() || !arguments.pack.empty();
   return !arguments.check && !prints && !writes;
 }
 

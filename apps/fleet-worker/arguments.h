@@ -28,12 +28,14 @@ struct WorkerArguments {
   std::string print_program;  // "", "text" or "dot"
   std::string print_flags;    // "", "text" or "markdown"
   bool print_operations = false;
-  std::string save_strategy;   // "": do not write
-  std::string paddle = "2.6";  // the release that will read it
-  std::string export_onnx;     // "": do not write
-  std::string export_hf;       // "": do not write
-  int64_t shard_bytes = 0;     // largest shard of export_hf; 0: not given
-  std::string pack;            // the folder to write the images to; "": do not
+  std::string save_strategy;       // "": do not write
+  std::string paddle = "2.6";      // the release that will read it
+  std::string export_onnx;         // "": do not write
+  std::string export_hf;           // "": do not write
+  std::string export_timm;         // "": do not write
+  std::string export_torchvision;  // "": do not write
+  int64_t shard_bytes = 0;         // largest shard of export_hf; 0: not given
+  std::string pack;                // the folder to write the images to; "": do not
   int pack_size = 0, pack_quality = 0, pack_threads = 0;  // 0: not given
   bool pack_raw = false, pack_jpeg = false;
   bool profile = false;

@@ -7,8 +7,17 @@
 #include "hf/export.h"
 #include "train/device_settings.h"
 #include "train/job.h"
+#include "train/pretrained_job.h"
 
 namespace fleet {
+
+// What follows from the weights, after all that the user has set.
+static void derive_keys(const JobLine& line, ConfigTree* tree) {
+  const DerivedKeys derived = derive_from_weights(tree);
+  if (!line.verbose) return;
+  for (const std::string& text : derived.lines) spdlog::info("{}", text);
+  for (const std::string& text : derived.warnings) spdlog::warn("{}", text);
+}
 
 ConfigTree read_job_tree(const JobLine& line) {
   ConfigTree tree =
@@ -22,6 +31,7 @@ ConfigTree read_job_tree(const JobLine& line) {
   for (const std::string& text : lines) {
     if (line.verbose && !text.empty()) spdlog::info("{}", text);
   }
+  derive_keys(line, &tree);
   if (!tree.peek("train.name")) {
     tree.set("train.name", std::filesystem::path(line.file).stem().string(), "its name");
   }

@@ -25,6 +25,7 @@
 #include "explain_command.h"
 #include "graph/op_reference.h"
 #include "hf/export.h"
+#include "hf/image_export.h"
 #include "job_tree.h"
 #include "observe/rank_progress.h"
 #include "onnx/export.h"
@@ -101,8 +102,9 @@ std::string check(const WorkerArguments& arguments, const Job& job) {
     check_job(job, options);
     return "";
   }
-  const bool only_network =
-      predicts(job) || !arguments.export_onnx.empty() || !arguments.export_hf.empty();
+  const bool only_network = predicts(job) || !arguments.export_onnx.empty() ||
+                            !arguments.export_hf.empty() || !arguments.export_timm.empty() ||
+                            !arguments.export_torchvision.empty();
   if (only_network) return check_network_only(job, options);
   return check_training(job, options, [&](const Program& program) {
     if (options.servers == 0) return;
@@ -260,6 +262,14 @@ int run(int argc, char** argv, std::string* not_checked) {
   if (!arguments.export_onnx.empty()) {
     if (env_int_or("PADDLE_TRAINER_ID", 0) != 0) return 0;  // one rank writes the file
     std::puts(escape_controls(export_onnx(job, arguments.export_onnx)).c_str());
+    return 0;
+  }
+  if (!arguments.export_timm.empty() || !arguments.export_torchvision.empty()) {
+    if (env_int_or("PADDLE_TRAINER_ID", 0) != 0) return 0;  // one rank writes them
+    const std::string line = arguments.export_timm.empty()
+                                 ? export_torchvision(job, arguments.export_torchvision)
+                                 : export_timm(job, arguments.export_timm);
+    std::puts(escape_controls(line).c_str());
     return 0;
   }
   if (!arguments.export_hf.empty()) {

@@ -163,13 +163,14 @@ void Pickle::reduce() {
   push(call(text(function), lists_[arguments.number]));  // perhaps millions of arguments
 }
 
-// The attributes of a dict (a module's versions) are not needed.
+void Pickle::set_state(Value object, Value) {
+  if (object.kind == Kind::kDict || object.kind == Kind::kCalled) return;
+  bad("its pickle sets attributes on something that has none");
+}
+
 void Pickle::build() {
-  pop();
-  const Value object = pop();
-  if (object.kind != Kind::kDict && object.kind != Kind::kCalled) {
-    bad("its pickle sets attributes on something that has none");
-  }
+  const Value state = pop(), object = pop();
+  set_state(object, state);
   stack_.push_back(object);
 }
 
@@ -190,9 +191,11 @@ void Pickle::push_scalar(uint8_t opcode) {
       return push_long(integer(1));
     case 0x8b:
       return push_long(integer(4));
-    case 'G':
-      take(8);
-      return push(Kind::kFloat);
+    case 'G': {  // big-endian
+      uint64_t bits = 0;
+      for (const char byte : take(8)) bits = bits << 8 | static_cast<uint8_t>(byte);
+      return push(Kind::kFloat, static_cast<int64_t>(bits));
+    }
     case 'X':  // unicode, then Python 2's text and bytes
     case 'T':
     case 'B':
@@ -286,6 +289,7 @@ void Pickle::step(uint8_t opcode) {
     case 'Q':
       return push(load_persistent(pop()));
     case 'R':
+    case 0x81:  // a class called with arguments
       return reduce();
     case 'b':
       return build();

@@ -18,7 +18,7 @@ class Pickle {
     kNone,
     kBool,
     kInteger,
-    kFloat,  // the value is not kept
+    kFloat,  // number: the bits of the double
     kText,   // also bytes
     kList,   // also a tuple
     kDict,
@@ -31,7 +31,7 @@ class Pickle {
   // the file. A list may contain itself.
   struct Value {
     Kind kind = Kind::kNone;
-    int64_t number = 0;  // the value of a bool or integer; else an index
+    int64_t number = 0;  // the value of a bool or integer, the bits of a float; else an index
   };
   struct Limits {
     size_t bytes = size_t{64} << 20;   // a longer pickle counts as cut off
@@ -66,8 +66,13 @@ class Pickle {
   // The function's result: with kind kCalled, or another value. Throws without a subclass.
   virtual Value call(const std::string& function, const std::vector<Value>& arguments);
 
+  // Sets attributes of an object: a dict's (a module's versions) are not needed, and nothing else
+  // has some without a subclass.
+  virtual void set_state(Value object, Value state);
+
   const std::string& path() const { return path_; }
   Value new_dict();
+  std::vector<Value>& items_of(Value dict) { return lists_[dict.number]; }
 
  private:
   // Each passes on what it does not know.

@@ -88,6 +88,11 @@ OptionGroup export_options() {
       .text({.key = "export_hf", .value = "DIR", .optional = true}, "",
             "write the trained language model into this folder as transformers reads it, and exit; "
             "the job file may be the folder of a checkpoint")
+      .text({.key = "export_timm", .value = "DIR", .optional = true}, "",
+            "write the trained network of images into this folder as timm reads it, and exit")
+      .text({.key = "export_torchvision", .value = "FILE", .optional = true}, "",
+            "write the weights of the trained network of images as torchvision names them (.pth or "
+            ".safetensors), and exit")
       .text({.key = "shard_size", .value = "SIZE", .optional = true}, "",
             "largest file of weights of --export_hf, as 500M or 5G; without it: 50 GB")
       .text({.key = "pack", .value = "DIR", .optional = true}, "",

@@ -8,8 +8,10 @@
 #include "optim/parameter_groups.h"
 #include "tensor/float16.h"
 #include "train/checkpoint_content.h"
+#include "train/image_weights.h"
 #include "train/language_weights.h"
 #include "train/model_card.h"
+#include "train/name_prefix.h"
 #include "train/torch_file.h"
 
 namespace fleet {
@@ -32,40 +34,6 @@ template <typename Condition>
 void erase_names(TensorFile* file, const Condition& condition) {
   std::erase_if(file->tensors, [&](const auto& entry) { return condition(entry.first); });
   std::erase_if(file->foreign, [&](const auto& entry) { return condition(entry.first); });
-}
-
-// A start of names, and how many of the model's names follow it.
-struct Prefix {
-  std::string text;
-  size_t fits = 0;
-};
-
-// The prefix, up to a dot or empty, behind which most of the names are the model's; the shortest
-// of equal ones.
-Prefix likely_prefix(const std::vector<std::string>& names, const std::set<std::string>& known) {
-  std::map<std::string, size_t> fits = {{"", 0}};
-  for (const std::string& name : names) {
-    for (size_t at = 0; at != std::string::npos;) {
-      if (known.contains(name.substr(at))) ++fits[name.substr(0, at)];
-      const size_t dot = name.find('.', at);
-      at = dot == std::string::npos ? dot : dot + 1;
-    }
-  }
-  Prefix best;
-  for (const auto& [text, count] : fits) {
-    if (count > best.fits) best = {text, count};
-  }
-  return best;
-}
-
-template <typename Value>
-void remove_prefix(const std::string& prefix, std::map<std::string, Value>* named) {
-  std::map<std::string, Value> renamed;
-  for (auto& [name, value] : *named) {
-    const size_t begin = name.starts_with(prefix) ? prefix.size() : 0;
-    renamed.emplace(name.substr(begin), std::move(value));
-  }
-  *named = std::move(renamed);
 }
 
 // Removes the prefix that hides the model's names, if all tensors have it; returns it.
@@ -302,17 +270,44 @@ void check_weights_skip(const Job& job, const Program& program) {
   });
 }
 
+WeightsOptions weights_options(const Job& job, const std::string& path,
+                               const std::map<std::string, std::string>& metadata) {
+  WeightsOptions options{.skip = job.checkpoint.texts("weights_skip")};
+  if (!find_weight_layout(job.model_name)) return options;
+  options.network = job.model_name;
+  options.record = find_record(path, &metadata);
+  return options;
+}
+
+// The rules for a network of images; adds what they leave out to the options. Returns lines.
+static std::vector<std::string> fit_images(const std::string& path, const Program& program,
+                                           WeightsOptions* options, TensorFile* file) {
+  const WeightLayout* layout =
+      options->network.empty() ? nullptr : find_weight_layout(options->network);
+  if (!layout) return {};
+  ImageWeightsFit fit = fit_image_weights(
+      *layout, program, path,
+      {.record = options->record, .skip = options->skip, .new_head = !options->complete}, file);
+  options->unused.merge(fit.in_file);
+  options->skip.insert(options->skip.end(), fit.skipped.begin(), fit.skipped.end());
+  return std::move(fit.lines);
+}
+
 // Gives the file's tensors the model's names and removes skipped ones; `vars`: the variables
 // that it then fills.
-static std::vector<std::string> fit_weights(const std::string& path, const WeightsOptions& options,
+static std::vector<std::string> fit_weights(const std::string& path, const WeightsOptions& given,
                                             const Program& program, TensorFile* file,
                                             std::vector<const Var*>* vars) {
-  check_same_classes(read_card(file->metadata).classes, options.classes, path,
+  check_same_classes(read_card(file->metadata).classes, given.classes, path,
                      "use the data that the weights were trained with");
   // PyTorch also saves the number of batches with the running statistics; it is not needed here.
   erase_names(file, [](const std::string& name) { return name.ends_with(".num_batches_tracked"); });
   *vars = model_vars(program);
-  std::vector<std::string> lines = fit_names(path, options, names_of(*vars), file, vars);
+  WeightsOptions options = given;
+  std::vector<std::string> lines = fit_images(path, program, &options, file);
+  for (std::string& line : fit_names(path, options, names_of(*vars), file, vars)) {
+    lines.push_back(std::move(line));
+  }
   if (const auto mismatches = mismatches_of(*file, *vars); !mismatches.empty()) {
     refuse(path, mismatches,
            options.complete

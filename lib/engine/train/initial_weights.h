@@ -2,12 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "exec/executor.h"
 #include "train/job.h"
+#include "train/pretrained_record.h"
 #include "train/safetensors.h"
 
 namespace fleet {
@@ -24,7 +26,18 @@ struct WeightsOptions {
   // Whether every parameter must have a value in the file, because none will be trained: `skip`
   // then only excuses content of the file that the model does not have.
   bool complete = false;
+  // The job's network, if it is one of images: its rules for other programs' names, sizes and
+  // channels hold (models/weight_layout.h).
+  std::string network = {};
+  // What belongs to the file. Its last layer starts anew if it has other classes, unless
+  // `complete`.
+  std::optional<PretrainedRecord> record = {};
 };
+
+// The options for the file or folder with which a job starts: skip, network and record. metadata:
+// the file's.
+WeightsOptions weights_options(const Job& job, const std::string& path,
+                               const std::map<std::string, std::string>& metadata);
 
 // Checks that each pattern of checkpoint.weights_skip matches something: a parameter or statistic
 // of the program, or one of the names that `in_file` returns, which is called only if it is needed.

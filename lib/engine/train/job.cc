@@ -111,9 +111,13 @@ Schema checkpoint_schema() {
           "such as longer texts; then a new epoch begins, and weights, optimizer, schedule and "
           "steps continue")
       .text("weights", "",
-            "file with parameters to start from, under torchvision's names: safetensors, or "
-            "torch.save()'s (.pth, .pt)")
+            "parameters to start from, under torchvision's, timm's or our names: a file "
+            "(safetensors, or torch.save()'s .pth, .pt, .pth.tar), or a folder of timm's or a "
+            "checkpoint's. Keys that the job leaves out follow from what belongs to them")
       .as_path()
+      .boolean("weights_ema", false,
+               "take the average of the weights that the file has: state_dict_ema of timm's "
+               "training, or a checkpoint's ema.safetensors")
       .texts("weights_skip", {},
              "parameters that keep their initial values, as shell patterns: [\"fc.*\"] for a new "
              "head");

@@ -59,9 +59,9 @@ void check_start_weights(const Job& job, const Program& program) {
   const std::string& given = job.checkpoint.text("weights");
   const std::string path = given.empty() ? model_weights(job) : given;
   if (path.empty()) return;
-  WeightsOptions options{.skip = job.checkpoint.texts("weights_skip")};
   HeadWeights heads;
   TensorFile file = open_job_weights(job, path, &heads);
+  WeightsOptions options = weights_options(job, path, file.metadata);
   options.skip.insert(options.skip.end(), heads.missing.begin(), heads.missing.end());
   options.unused = heads.unused;
   check_weights(std::move(file), path, options, program);

@@ -16,6 +16,7 @@
 #include "train/job_facts.h"
 #include "train/job_task.h"
 #include "train/language_weights.h"
+#include "train/pretrained_job.h"
 #include "train/start_comparison.h"
 
 namespace fleet {
@@ -79,7 +80,9 @@ JobData::JobData(const Job& job, Device& device, const DataPart& part) {
 ModelCard JobData::card(const Job& job) const {
   const data::ImageShape& image = train_->image();
   ModelCard card{data::class_names(job.data, train_->source(), classes_of(job)), {}};
-  if (image.count() > 0) card.image = {image.channels, image.height, image.width};
+  if (image.count() == 0) return card;
+  card.image = {image.channels, image.height, image.width};
+  card.pretrained = own_record(job, card.image);
   return card;
 }
 

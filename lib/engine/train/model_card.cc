@@ -10,7 +10,7 @@
 namespace fleet {
 namespace {
 
-constexpr char kClasses[] = "classes", kImage[] = "image";
+constexpr char kClasses[] = "classes", kImage[] = "image", kPretrained[] = "pretrained_cfg";
 
 template <typename T>
 void write_list(const std::vector<T>& list, const std::string& key,
@@ -40,6 +40,7 @@ std::string class_text(const std::vector<std::string>& classes, size_t label) {
 void write_card(const ModelCard& card, std::map<std::string, std::string>* metadata) {
   write_list(card.classes, kClasses, metadata);
   write_list(card.image, kImage, metadata);
+  if (!card.pretrained.empty()) (*metadata)[kPretrained] = card.pretrained;
 }
 
 ModelCard read_card(const std::map<std::string, std::string>& metadata) {
@@ -47,6 +48,8 @@ ModelCard read_card(const std::map<std::string, std::string>& metadata) {
   const bool sizes = std::all_of(card.image.begin(), card.image.end(),
                                  [](int64_t size) { return size > 0 && size <= 65536; });
   if (card.image.size() != 3 || !sizes) card.image.clear();
+  const auto pretrained = metadata.find(kPretrained);
+  if (pretrained != metadata.end()) card.pretrained = pretrained->second;
   return card;
 }
 

@@ -11,12 +11,13 @@ namespace fleet {
 struct ModelCard {
   std::vector<std::string> classes;  // names, by label; empty: unknown
   std::vector<int64_t> image;        // channels, height, width of the input; empty: unknown
+  std::string pretrained = {};       // JSON of train/pretrained_record.h; "": none
 
   bool operator==(const ModelCard&) const = default;
 };
 
-// Sets the keys "classes" and "image" of the metadata, each a JSON array as text. Leaves out
-// unknown values.
+// Sets the keys "classes" and "image" of the metadata, each a JSON array as text, and
+// "pretrained_cfg". Leaves out unknown values.
 void write_card(const ModelCard& card, std::map<std::string, std::string>* metadata);
 // Values of other programs under these names that do not have this form count as unknown.
 ModelCard read_card(const std::map<std::string, std::string>& metadata);

@@ -122,6 +122,7 @@ std::string reached_end(const TrainingPosition& at, const TrainingIntervals& int
 TrainingPosition continued(TrainingPosition saved, const TrainingPosition& own) {
   if (!own.card.classes.empty()) saved.card.classes = own.card.classes;
   if (!own.card.image.empty()) saved.card.image = own.card.image;
+  if (!own.card.pretrained.empty()) saved.card.pretrained = own.card.pretrained;
   if (!own.validation.empty()) saved.validation = own.validation;
   saved.data = own.data;
   if (own.tokenizer.hash != 0) saved.tokenizer = own.tokenizer;

@@ -2,11 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <functional>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/terminal_text.h"
 #include "train/weights_index.h"
 #include "train/weights_pickle.h"
@@ -42,7 +45,16 @@ bool has_tensors(const WeightsPickle& pickle, WeightsPickle::Value dict) {
   return false;
 }
 
-WeightsPickle::Value state_dict_of(const WeightsPickle& pickle, const std::string& path) {
+WeightsPickle::Value state_dict_of(const WeightsPickle& pickle, const std::string& path,
+                                   bool average) {
+  if (average) {
+    for (const char* key : {"state_dict_ema", "model_ema"}) {
+      const auto below = pickle.find(pickle.root(), key);
+      if (below && has_tensors(pickle, *below)) return *below;
+    }
+    throw Error(ErrorCode::kUsage, "contains no average of the weights (state_dict_ema, model_ema)",
+                path, "set checkpoint.weights_ema to false");
+  }
   for (const char* key : {"state_dict", "model_state_dict", "model"}) {
     const auto below = pickle.find(pickle.root(), key);
     if (below && has_tensors(pickle, *below)) return *below;
@@ -101,10 +113,63 @@ TensorBytes gathered(const WeightsPickle::Tensor& tensor, const Shape& shape, co
   return bytes;
 }
 
+Json json_of(const WeightsPickle& pickle, WeightsPickle::Value value) {
+  using Kind = WeightsPickle::Kind;
+  switch (value.kind) {
+    case Kind::kBool:
+      return Json(value.number != 0);
+    case Kind::kInteger:
+      return Json(value.number);
+    case Kind::kFloat:
+      return Json(std::bit_cast<double>(value.number));
+    case Kind::kText:
+      return Json(pickle.text(value));
+    default:
+      return {};
+  }
+}
+
+Json list_of(const WeightsPickle& pickle, WeightsPickle::Value list) {
+  constexpr size_t kLongest = 8;
+  Json json = Json::array();
+  const auto& values = pickle.list(list);
+  for (size_t i = 0; i < std::min(values.size(), kLongest); ++i) {
+    json.push_back(json_of(pickle, values[i]));
+  }
+  return json;
+}
+
+// What timm's training was told about its network and images, under the names of a config.json.
+void add_options(const WeightsPickle& pickle, TensorFile* file) {
+  using Kind = WeightsPickle::Kind;
+  const auto args = pickle.find(pickle.root(), "args");
+  if (!args) return;
+  Json config = Json::object();
+  constexpr std::pair<const char*, const char*> kKeys[] = {{"model", "architecture"},
+                                                           {"num_classes", "num_classes"},
+                                                           {"mean", "mean"},
+                                                           {"std", "std"},
+                                                           {"crop_pct", "crop_pct"},
+                                                           {"crop_mode", "crop_mode"},
+                                                           {"interpolation", "interpolation"},
+                                                           {"input_size", "input_size"}};
+  for (const auto& [theirs, key] : kKeys) {
+    const auto value = pickle.find(*args, theirs);
+    if (!value || value->kind == Kind::kNone) continue;
+    config[key] = value->kind == Kind::kList ? list_of(pickle, *value) : json_of(pickle, *value);
+  }
+  const auto side = pickle.find(*args, "img_size");
+  if (side && side->kind == Kind::kInteger && !config.contains("input_size")) {
+    config["input_size"] = Json::array({Json(3), Json(side->number), Json(side->number)});
+  }
+  if (config.contains("architecture")) file->metadata["pretrained_cfg"] = config.dump_lossy();
+}
+
 TensorFile tensors_of(const WeightsPickle& pickle, const std::string& path,
-                      const StorageBytes& bytes_of) {
+                      const TorchFileOptions& options, const StorageBytes& bytes_of) {
   TensorFile file;
-  const auto& items = pickle.dict(state_dict_of(pickle, path));
+  add_options(pickle, &file);
+  const auto& items = pickle.dict(state_dict_of(pickle, path, options.average));
   for (size_t i = 0; i + 1 < items.size(); i += 2) {
     if (items[i].kind != WeightsPickle::Kind::kText || items[i + 1].kind != WeightsPickle::kTensor)
       continue;
@@ -121,6 +186,7 @@ TensorFile tensors_of(const WeightsPickle& pickle, const std::string& path,
     HostTensor& out = file.tensors[name];
     out.dtype = *storage.dtype;
     out.shape = Shape(std::span<const int64_t>(tensor.shape));
+    if (!options.values) continue;
     out.data = gathered(tensor, out.shape, bytes_of(tensor.storage).data(), size_of(out.dtype));
   }
   return file;
@@ -135,7 +201,7 @@ uint64_t bytes_of_storage(const WeightsPickle::Storage& storage, const std::stri
   return elements * storage.width;
 }
 
-TensorFile read_zip(const std::string& path) {
+TensorFile read_zip(const std::string& path, const TorchFileOptions& options) {
   ZipFile zip(path);
   const auto name = zip.find("/data.pkl");
   if (!name) bad(path, "it has no data.pkl: it is not a file of torch.save()");
@@ -152,7 +218,7 @@ TensorFile read_zip(const std::string& path) {
   const TensorBytes pickled = zip.read(*name, kMaxPickle);
   const WeightsPickle pickle(text_of(pickled), path);
   std::map<std::string, TensorBytes> read;  // tensors may share a storage
-  return tensors_of(pickle, path, [&](size_t index) {
+  return tensors_of(pickle, path, options, [&](size_t index) {
     const WeightsPickle::Storage& storage = pickle.storage(index);
     const uint64_t size = bytes_of_storage(storage, path, UINT64_MAX);
     const auto [entry, fresh] = read.try_emplace(storage.key);
@@ -201,7 +267,7 @@ std::map<std::string, std::string_view> old_storages(const WeightsPickle& pickle
   return all;
 }
 
-TensorFile read_old(const std::string& path) {
+TensorFile read_old(const std::string& path, const TorchFileOptions& options) {
   const TensorBytes file = read_all(path);
   std::string_view bytes = text_of(file);
   for (int i = 0; i < 3; ++i) {  // magic number, version, and properties of the machine
@@ -216,7 +282,7 @@ TensorFile read_old(const std::string& path) {
   const WeightsPickle pickle(bytes, path);
   bytes.remove_prefix(pickle.size());
   const auto storages = old_storages(pickle, path, bytes);
-  return tensors_of(pickle, path, [&](size_t index) {
+  return tensors_of(pickle, path, options, [&](size_t index) {
     const auto found = storages.find(pickle.storage(index).key);
     if (found == storages.end()) bad(path, "truncated: a storage is missing");
     return TensorBytes::view(found->second.data(), found->second.size());
@@ -230,16 +296,8 @@ bool is_torch_file(const std::string& path) {
   return start.starts_with("PK\x03\x04") || start.starts_with(kOldStart);
 }
 
-TensorFile read_torch_file(const std::string& path) {
-  return start_of(path).starts_with("PK") ? read_zip(path) : read_old(path);
-}
-
-static TensorFile read_single_file(const std::string& path) {
-  return is_torch_file(path) ? read_torch_file(path) : read_safetensors(path);
-}
-
-static TensorFile open_single_file(const std::string& path) {
-  return is_torch_file(path) ? read_torch_file(path) : open_safetensors(path);
+TensorFile read_torch_file(const std::string& path, const TorchFileOptions& options) {
+  return start_of(path).starts_with("PK") ? read_zip(path, options) : read_old(path, options);
 }
 
 static TensorFile weights_of(const std::string& path,
@@ -247,8 +305,24 @@ static TensorFile weights_of(const std::string& path,
   return begins_like_json(start_of(path)) ? read_weights_index(path, read) : read(path);
 }
 
-TensorFile read_weights(const std::string& path) { return weights_of(path, read_single_file); }
+TensorFile read_weights(const std::string& path, bool average) {
+  return weights_of(path, [&](const std::string& file) {
+    return is_torch_file(file) ? read_torch_file(file, {.average = average})
+                               : read_safetensors(file);
+  });
+}
 
-TensorFile open_weights(const std::string& path) { return weights_of(path, open_single_file); }
+TensorFile open_weights(const std::string& path, bool average) {
+  return weights_of(path, [&](const std::string& file) {
+    return is_torch_file(file) ? read_torch_file(file, {.average = average})
+                               : open_safetensors(file);
+  });
+}
+
+TensorFile open_outline(const std::string& path) {
+  return weights_of(path, [](const std::string& file) {
+    return is_torch_file(file) ? read_torch_file(file, {.values = false}) : open_safetensors(file);
+  });
+}
 
 }  // namespace fleet

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "data/pipeline.h"
 #include "models/text/language_models.h"
+#include "models/weight_layout.h"
 #include "optim/ema.h"
 #include "train/foreign_weights.h"
 #include "train/initial_weights.h"
@@ -54,6 +55,9 @@ TrainedWeights weights_in(const Job& job, const std::string& path) {
                          .position = {}};
   weights.lines = std::move(heads.lines);
   weights.card = read_card(weights.file.metadata);
+  if (find_weight_layout(job.model_name)) {
+    weights.record = find_record(path, &weights.file.metadata);
+  }
   return weights;
 }
 
@@ -149,6 +153,7 @@ TrainedWeights read_trained_weights(const Job& job, const std::string& source,
   if (path_exists(source + "/model.safetensors")) return weights_of_checkpoint(job, source);
   const std::string sharded = weights_in_folder(source);
   if (!sharded.empty()) return weights_in(job, sharded);
+  if (key == "checkpoint.weights") return weights_in(job, source);
   throw Error(ErrorCode::kUsage, source + " has no model.safetensors", key,
               "give a checkpoint's folder, checkpoints/step_N of a run, or a file of weights");
 }
@@ -192,12 +197,18 @@ std::vector<std::string> class_names(const Job& job, const TrainedWeights& weigh
   check_same_classes(weights.card.classes, own, weights.paths[0],
                      "remove data.class_names, or use the names it was trained with");
   if (!own.empty()) return own;
-  return weights.card.classes.empty() ? names_in_folder(job) : weights.card.classes;
+  if (!weights.card.classes.empty()) return weights.card.classes;
+  if (weights.record && std::ssize(weights.record->class_names) == classes_of(job)) {
+    return weights.record->class_names;
+  }
+  return names_in_folder(job);
 }
 
 std::vector<std::string> load_trained_weights(const Job& job, TrainedWeights* weights,
                                               Executor& executor) {
-  const WeightsOptions options{.skip = job.checkpoint.texts("weights_skip"), .complete = true};
+  WeightsOptions options{.skip = job.checkpoint.texts("weights_skip"), .complete = true};
+  if (find_weight_layout(job.model_name)) options.network = job.model_name;
+  options.record = weights->record;
   std::vector<std::string> lines = weights->lines;
   for (auto& line : load_weights(std::move(weights->file), weights->paths[0], options, executor)) {
     lines.push_back(std::move(line));

@@ -8,6 +8,7 @@
 #include "train/checkpoint.h"
 #include "train/job.h"
 #include "train/model_card.h"
+#include "train/pretrained_record.h"
 #include "train/safetensors.h"
 
 namespace fleet {
@@ -18,9 +19,10 @@ struct TrainedWeights {
   std::string what;                // "the average of the weights of output/net/run-001/..."
   TensorFile file;
   ModelCard card;
-  std::optional<TrainingPosition> position;  // the checkpoint's; nullopt: unknown
-  std::string warning = {};                  // missing_normalization() for a file; "": none
-  std::vector<std::string> lines = {};       // about content that the job does not use
+  std::optional<PretrainedRecord> record = {};  // of a network of images
+  std::optional<TrainingPosition> position;     // the checkpoint's; nullopt: unknown
+  std::string warning = {};                     // missing_normalization() for a file; "": none
+  std::vector<std::string> lines = {};          // about content that the job does not use
 };
 
 // The weights that count outside training. The first of these that exists:

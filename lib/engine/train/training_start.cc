@@ -44,9 +44,9 @@ TrainingStart::TrainingStart(const Job& job, const std::string& folder, int64_t 
 // Returns missing_normalization() of them.
 std::string TrainingStart::load_weights(const std::string& path) {
   StepRunner& runner = parts_.runner;
-  WeightsOptions options{.skip = job_.checkpoint.texts("weights_skip")};
   HeadWeights heads;
   TensorFile file = read_job_weights(job_, path, &heads);
+  WeightsOptions options = weights_options(job_, path, file.metadata);
   options.skip.insert(options.skip.end(), heads.missing.begin(), heads.missing.end());
   options.unused = heads.unused;
   std::string warning = missing_normalization(job_, path, file.metadata);

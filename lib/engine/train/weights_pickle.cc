@@ -44,10 +44,11 @@ bool is_storage(const std::string& name) {
 constexpr char kDict[] = "collections.OrderedDict",
                kRebuildTensor[] = "torch._utils._rebuild_tensor_v2",
                kParameter[] = "torch._utils._rebuild_parameter", kSize[] = "torch.Size",
-               kDevice[] = "torch.device";
+               kDevice[] = "torch.device", kNamespace[] = "argparse.Namespace";
 
 bool is_known(const std::string& name) {
-  static const std::set<std::string> kKnown = {kDict, kRebuildTensor, kParameter, kSize, kDevice};
+  static const std::set<std::string> kKnown = {kDict, kRebuildTensor, kParameter,
+                                               kSize, kDevice,        kNamespace};
   return kKnown.contains(name) || is_storage(name);
 }
 
@@ -117,11 +118,25 @@ Pickle::Value WeightsPickle::call(const std::string& function,
     return arguments[0];
   }
   if (function == kDict && arguments.empty()) return new_dict();
+  if (function == kNamespace && arguments.empty()) {
+    const Value options = new_dict();
+    namespaces_.insert(options.number);
+    return options;
+  }
   if (function == kSize && arguments.size() == 1 && arguments[0].kind == Kind::kList) {
     return arguments[0];
   }
   if (function == kDevice) return {Kind::kOther};
   bad("its pickle calls " + function + " with invalid arguments");
+}
+
+void WeightsPickle::set_state(Value object, Value state) {
+  const bool options = object.kind == Kind::kDict && namespaces_.contains(object.number);
+  if (!options) return Pickle::set_state(object, state);
+  if (state.kind != Kind::kDict) bad("its pickle has options that are not a dict");
+  const std::vector<Value> values = dict(state);  // the state may be the object itself
+  std::vector<Value>& own = items_of(object);
+  own.insert(own.end(), values.begin(), values.end());
 }
 
 }  // namespace fleet

@@ -1,9 +1,11 @@
 // The pickle of a file of torch.save(): a state dict with tensors, read without executing anything.
+// An argparse.Namespace next to it, as timm's training saves its options, is a dict here.
 // What torch writes: torch/_utils.py and torch/serialization.py.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,11 +46,13 @@ class WeightsPickle final : public Pickle {
   void check_global(const std::string& name) const override;
   Value load_persistent(Value id) override;
   Value call(const std::string& function, const std::vector<Value>& arguments) override;
+  void set_state(Value object, Value state) override;
   Value rebuilt_tensor(const std::vector<Value>& arguments);
   std::vector<int64_t> integers(Value list) const;
 
   std::vector<Tensor> tensors_;
   std::vector<Storage> storages_;
+  std::set<int64_t> namespaces_;  // indices of their dicts
 };
 
 }  // namespace fleet

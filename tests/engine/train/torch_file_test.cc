@@ -9,9 +9,11 @@
 #include <random>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "tensor/float16.h"
 #include "tests/errors.h"
 #include "tests/test_paths.h"
+#include "train/torch_writer.h"
 #include "train/weights_pickle.h"
 
 namespace fleet {
@@ -74,6 +76,41 @@ TEST_F(TorchFile, StateDicts_OfBothFormatsAndOfTrainingPrograms) {
     expect_ramp(file, "fc.weight", {4, 5});
     EXPECT_EQ(file.tensors.size(), 9u) << name;
     EXPECT_EQ(file.tensors.at("bn.num_batches_tracked").dtype, DType::kInt64);
+  }
+}
+
+// Its options are an argparse.Namespace, which is read as a dict; nothing is executed.
+TEST_F(TorchFile, TrainingOfTimm_GivesItsOptionsAndItsAverage) {
+  const TensorFile file = read_weights(golden("timm"));
+  expect_ramp(file, "fc.weight", {4, 5});
+  const Json options = Json::parse(file.metadata.at("pretrained_cfg"));
+  EXPECT_EQ(options.at("architecture").get<std::string>(), "resnet18");
+  EXPECT_EQ(options.at("mean").get<std::vector<double>>(), (std::vector<double>{0.5, 0.25, 0.125}));
+  EXPECT_EQ(options.at("crop_pct").get<double>(), 0.875);
+  EXPECT_EQ(options.at("input_size").get<std::vector<int64_t>>(),
+            (std::vector<int64_t>{3, 96, 96}));
+  EXPECT_FALSE(options.contains("std"));  // None
+  const TensorFile average = read_weights(golden("timm"), true);
+  EXPECT_EQ(values<float>(average, "fc.weight")[0], 0);
+  EXPECT_THAT(usage_failure([] { read_weights(golden("zip"), true); }), HasSubstr("weights_ema"));
+  const TensorFile outline = open_outline(golden("timm"));
+  EXPECT_EQ(outline.tensors.at("fc.weight").shape, (Shape{4, 5}));
+  EXPECT_EQ(outline.tensors.at("fc.weight").data.size(), 0u);
+  EXPECT_EQ(outline.metadata, file.metadata);
+}
+
+TEST_F(TorchFile, WrittenFile_IsReadAsItWas) {
+  const TensorFile file = read_weights(golden("views"));
+  write_torch_file(path_, file);
+  const TensorFile again = read_weights(path_);
+  ASSERT_EQ(again.tensors.size(), file.tensors.size());
+  for (const auto& [name, tensor] : file.tensors) {
+    const HostTensor& read = again.tensors.at(name);
+    EXPECT_EQ(read.shape, tensor.shape) << name;
+    EXPECT_EQ(read.dtype, tensor.dtype) << name;
+    EXPECT_EQ(std::string(read.data.data(), read.data.size()),
+              std::string(tensor.data.data(), tensor.data.size()))
+        << name;
   }
 }
 

@@ -24,16 +24,20 @@ int run_export(const CommandLine& line) {
     refuse("'" + from + "' is neither a job file nor a checkpoint", "export",
            "give a job file (.json), or the folder of a checkpoint: checkpoints/step_N of a run");
   }
-  const std::string &hf = given.text("hf"), &onnx = given.text("onnx");
-  if (hf.empty() == onnx.empty()) {
-    refuse(hf.empty() ? "no format is given" : "--hf and --onnx cannot be combined", "export",
-           "give one of --hf DIR and --onnx FILE");
+  std::vector<std::string> formats;
+  for (const char* format : {"hf", "onnx", "timm", "torchvision"}) {
+    if (!given.text(format).empty()) formats.emplace_back(format);
   }
-  if (given.given("shard_size") && hf.empty()) {
+  if (formats.size() != 1) {
+    refuse(formats.empty() ? "no format is given"
+                           : "--" + formats[0] + " and --" + formats[1] + " cannot be combined",
+           "export", "give one of --hf DIR, --onnx FILE, --timm DIR and --torchvision FILE");
+  }
+  if (given.given("shard_size") && formats[0] != "hf") {
     refuse("--shard_size requires --hf", "export", "leave it out");
   }
-  std::vector<std::string> command = {default_worker_path(), from,
-                                      hf.empty() ? "--export_onnx" : "--export_hf", hf + onnx};
+  std::vector<std::string> command = {default_worker_path(), from, "--export_" + formats[0],
+                                      given.text(formats[0])};
   if (given.given("shard_size")) {
     command.insert(command.end(), {"--shard_size", given.text("shard_size")});
   }
@@ -53,7 +57,7 @@ FLEET_COMMAND(export) {
       .program = "fleetrun export",
       .words = "JOB.json|CHECKPOINT",
       .about =
-          "write a trained model for transformers or as ONNX\n"
+          "write a trained model for transformers, timm or torchvision, or as ONNX\n"
           "It takes the newest checkpoint of a job, or the one whose folder is given.",
       .least = 1,
       .most = 1,
@@ -63,6 +67,11 @@ FLEET_COMMAND(export) {
             "write a language model into this folder, as transformers 4.57 and 5 read it")
       .text({.key = "onnx", .value = "FILE", .optional = true}, "",
             "write the network to this ONNX file, as --export_onnx does")
+      .text({.key = "timm", .value = "DIR", .optional = true}, "",
+            "write a network of images into this folder, as timm reads it")
+      .text({.key = "torchvision", .value = "FILE", .optional = true}, "",
+            "write the weights of a network of images as torchvision names them: .pth, or "
+            ".safetensors")
       .text({.key = "shard_size", .value = "SIZE", .optional = true}, "",
             "largest file of weights, as 500M or 5G; without it: 50 GB")
       .texts({.key = "set", .value = "KEY=VALUE", .repeats = true},

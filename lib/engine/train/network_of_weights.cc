@@ -1,0 +1,64 @@
+#include "train/network_of_weights.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "models/model.h"
+#include "models/weight_layout.h"
+#include "train/image_weights.h"
+
+namespace fleet {
+namespace {
+
+// The number of tensors that fit; -1 if one does not.
+int64_t fitting(const WeightLayout& layout, const Program& program, TensorFile file) {
+  fit_image_weights(layout, program, "", {}, &file);
+  const TensorShapes ours = tensors_of_network(program);
+  const std::string head = last_layer(program);
+  int64_t fits = 0;
+  for (const auto& [name, shape] : ours) {
+    const auto found = file.tensors.find(name);
+    if (name.starts_with(head + ".")) continue;
+    if (found == file.tensors.end()) return -1;
+    const Shape& theirs = found->second.shape;
+    const bool positions = name.find("pos_embed") != std::string::npos;
+    if (theirs != shape && !positions) return -1;
+    ++fits;
+  }
+  return fits;
+}
+
+}  // namespace
+
+Program network_program(const std::string& model, const Settings* settings, const Shape& image) {
+  const ModelDef& def = model_registry().get(model);
+  const Shape& size = image.rank() == 3 ? image : def.image;
+  const Settings defaults = ConfigTree().validate(def.schema);
+  Program program;
+  const SectionId section =
+      program.add_section("evaluate", {.training = false, .evaluation = true});
+  const VarId feed = program.feed("image", DType::kFloat32, {1, size[0], size[1], size[2]});
+  Network network(program, section, false, kNoVar);
+  network.set_wanted_outputs({"logits"});
+  def.build(network, {{"image", feed}, {"sample_key", kNoVar}}, settings ? *settings : defaults);
+  return program;
+}
+
+std::string network_of_weights(const TensorFile& file) {
+  TensorFile plain = file;
+  std::erase_if(plain.tensors,
+                [](const auto& entry) { return entry.first.ends_with(".num_batches_tracked"); });
+  int64_t most = 0;
+  std::string best;
+  for (const std::string& model : model_registry().names()) {
+    const WeightLayout* layout = find_weight_layout(model);
+    if (!layout) continue;
+    const int64_t fits = fitting(*layout, network_program(model), plain);
+    if (fits <= most) continue;
+    most = fits;
+    best = model;
+  }
+  return best;
+}
+
+}  // namespace fleet
