@@ -6,30 +6,26 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <set>
-#include <system_error>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/terminal_text.h"
-#include "base/thread.h"
 #include "node/channel.h"
 #include "node/control_socket.h"
 #include "node/end_command.h"
 #include "node/guardian.h"
 #include "node/job_cgroup.h"
+#include "node/job_questions.h"
 #include "node/job_record.h"
+#include "node/launcher_signals.h"
 #include "node/live_reporter.h"
 #include "node/proc_view.h"
 #include "node/process_tree.h"
 #include "node/rank_stops.h"
-#include "node/rank_tracer.h"
-#include "node/signal_copies.h"
+#include "node/start_check.h"
 #include "node/supervision.h"
 #include "transport/control_messages.h"
-#include "transport/loop_descriptor.h"
 
 namespace fleet {
 
@@ -48,7 +44,13 @@ class Agent {
         rank_mark_(rank_environment_prefix(ProcView::own().number_of(plan_.guardian.pid))),
         record_(plan_.record),
         supervision_(plan_.grace, plan_.messages),
-        signals_(loop_),
+        signals_(loop_, plan_.stop_signals,
+                 {.on_stop = [this](int signal, auto received) { on_stop(signal, received); },
+                  .on_suspend = [this] { suspend(); },
+                  .on_job_signal = [this](int signal) { signal_job(signal); },
+                  .on_node_signal = [this](int signal) { signal_ranks(signal); },
+                  .on_starter_lost = [this] { on_starter_lost(); },
+                  .on_child = [this] { reap(); }}),
         keep_timer_(loop_),
         reaper_(loop_, plan_.other_children,
                 [this](std::string stuck) {
@@ -71,37 +73,19 @@ class Agent {
                  [this](const wire::ControlRequest& request, ControlSocket::Reply reply) {
                    on_request(request, std::move(reply));
                  }),
-        traces_(loop_,
-                [this](TraceRequest request) {
-                  client_->send(
-                      envelope(&wire::NodeMessage::mutable_trace_request, std::move(request)));
-                }),
+        questions_(loop_, [this](wire::NodeMessage message) { client_->send(std::move(message)); }),
+        check_(loop_, plan_.check),
         client_(RendezvousClient::make(plan_.client, [this](RendezvousEvent event) {
           // On one of gRPC's threads.
           loop_.post([this, event = std::move(event)]() mutable { on_rendezvous(event); });
         })) {}
 
   int run() {
-    signals_.add(SIGCHLD);
-    std::vector<int> handled = plan_.stop_signals;
-    for (const int signal : {SIGUSR1, SIGUSR2, SIGTSTP}) {
-      if (!stops(signal)) handled.push_back(signal);
-    }
-    for (const int signal : handled) {
-      if (is_ignored(signal)) continue;
-      signals_.add(signal);
-      handled_.insert(signal);
-    }
+    signals_.start();
     // The reader of our output may be gone: that must not end the job.
     ::signal(SIGPIPE, SIG_IGN);
-    signals_.on_signal([this](int signal) {
-      signal == SIGCHLD ? reap() : on_signal(signal, SignalCopies::Receiver::kLauncher);
-    });
     keep_findable();
-    if (plan_.control_pipe) {
-      control_pipe_.emplace(loop_, std::move(plan_.control_pipe));
-      wait_for_control_pipe();
-    }
+    if (plan_.control_pipe) signals_.listen_to(std::move(plan_.control_pipe));
     if (plan_.observe) {
       observer_ = plan_.observe(loop_, [this](std::function<void(const LiveReport&, int)> done) {
         ask_live({}, [this, done = std::move(done)](const LiveReport& report) {
@@ -166,38 +150,14 @@ class Agent {
     if (!record_.record().has_verdict() && end_.stopped_by() == 0) end_.set_stopped_by(signal);
   }
 
-  bool stops(int signal) const {
-    const std::vector<int>& all = plan_.stop_signals;
-    return std::find(all.begin(), all.end(), signal) != all.end();
+  void on_stop(int signal, std::chrono::steady_clock::time_point received) {
+    note_stop(signal);
+    step(stop_request(signal), received);
   }
 
-  void on_signal(int signal, SignalCopies::Receiver receiver) {
-    const auto now = std::chrono::steady_clock::now();
-    if (signal == SIGTSTP && !stops(signal)) return suspend();
-    if (!signal_copies_.is_request(signal, receiver, now)) return;
-    if (stops(signal)) return on_stop_signal(signal, now);
-    wire::NodeMessage message;  // its meaning is between the user and the program
-    message.mutable_signal()->set_signal(signal);
-    client_->send(std::move(message));
-  }
-
-  // As if it had been sent to this process: one that it does not handle has its usual effect.
-  void on_passed_signal(const wire::SignalReceived& received) {
-    if (!handled_.contains(received.signal())) {
-      ::kill(::getpid(), received.signal());
-    } else {
-      on_signal(received.signal(), received.by_watchdog() ? SignalCopies::Receiver::kWatchdog
-                                                          : SignalCopies::Receiver::kGuardian);
-    }
-  }
-
-  // After the copies: SIGINTs to this process within this time are one.
-  void on_stop_signal(int signal, std::chrono::steady_clock::time_point received) {
-    const auto timer = std::make_shared<LoopTimer>(loop_);
-    timer->after(SignalCopies::kDelivery, [this, signal, received, timer] {
-      note_stop(signal);
-      step(stop_request(signal), received);
-    });
+  void on_starter_lost() {
+    note_stop(SIGHUP);
+    step(StarterLost{});
   }
 
   void suspend() {
@@ -205,27 +165,16 @@ class Agent {
     step(SuspendRequest{several});
   }
 
-  // Every node has a control pipe of its own and receives the signal through it.
-  void on_control_signal(int signal) {
-    const bool of_user = (signal == SIGUSR1 || signal == SIGUSR2) && !stops(signal);
-    of_user ? signal_ranks(signal) : on_signal(signal, SignalCopies::Receiver::kLauncher);
+  void signal_job(int signal) {
+    wire::NodeMessage message;
+    message.mutable_signal()->set_signal(signal);
+    client_->send(std::move(message));
   }
 
   void signal_ranks(int signal) {
     wire::GuardianCommand command;
     command.mutable_signal()->set_signal(signal);
     channel_.send(command);
-  }
-
-  void wait_for_control_pipe() {
-    control_pipe_->read_some(control_pipe_bytes_, [this](std::error_code error, size_t n) {
-      if (error) {
-        note_stop(SIGHUP);
-        return step(StarterLost{});
-      }
-      for (size_t i = 0; i < n; ++i) on_control_signal(control_pipe_bytes_[i]);
-      wait_for_control_pipe();
-    });
   }
 
   void reap() {
@@ -245,16 +194,8 @@ class Agent {
     });
   }
 
-  // A failing check fails on every node, and the first node to end leaves the job. Events that
-  // arrive in between wait for this node's own outcome.
-  bool waits_for_check(const RendezvousEvent& event) const {
-    const auto* message = std::get_if<wire::HostMessage>(&event);
-    return checking_ && (std::holds_alternative<HostLost>(event) ||
-                         (message && (message->has_restart() || message->has_verdict())));
-  }
-
   void on_rendezvous(RendezvousEvent& event) {
-    if (waits_for_check(event)) return held_.push_back(std::move(event));
+    if (check_.hold(event)) return;
     if (auto* message = std::get_if<wire::HostMessage>(&event)) on_host(*message);
     if (auto* refusal = std::get_if<Refusal>(&event)) step(std::move(*refusal));
     if (const auto* assignment = std::get_if<Assignment>(&event)) on_assignment(*assignment);
@@ -276,14 +217,14 @@ class Agent {
       case wire::HostMessage::kSignal:
         return signal_ranks(message.signal().signal());
       case wire::HostMessage::kReport:
-        return answer_stacks(message.report());
+        return questions_.on_stacks(message.report());
       case wire::HostMessage::kLive:
-        return answer_live(message.live());
+        return questions_.on_live(message.live());
       case wire::HostMessage::kTraceRequest:
         return channel_.send(
             envelope(&wire::GuardianCommand::mutable_trace, message.trace_request()));
       case wire::HostMessage::kTraceAnswer:
-        return traces_.on_answer(std::move(*message.mutable_trace_answer()));
+        return questions_.on_trace(std::move(*message.mutable_trace_answer()));
       default:
         return step(std::move(message));
     }
@@ -314,14 +255,13 @@ class Agent {
     }
     switch (request.kind_case()) {
       case wire::ControlRequest::kStacks:
-        stack_requests_.push_back(std::move(reply));
-        return client_->send(envelope(&wire::NodeMessage::mutable_stack_request, request.stacks()));
+        return questions_.ask_stacks(request.stacks(), std::move(reply));
       case wire::ControlRequest::kLive:
         return ask_live(request.live(), [reply = std::move(reply)](const LiveReport& report) {
           reply(envelope(&wire::ControlReply::mutable_live, report));
         });
       case wire::ControlRequest::kTrace:
-        return traces_.ask(request.trace(), world_->nodes_size(), std::move(reply));
+        return questions_.ask_trace(request.trace(), world_->nodes_size(), std::move(reply));
       case wire::ControlRequest::kStop:
         note_stop(request.stop().signal());
         step(request.stop());
@@ -331,53 +271,32 @@ class Agent {
     }
   }
 
-  void answer_stacks(const StackReport& report) {
-    const auto answer = envelope(&wire::ControlReply::mutable_stacks, report);
-    for (const ControlSocket::Reply& reply : std::exchange(stack_requests_, {})) reply(answer);
-  }
-
-  // An answer is for all requests that wait: one that wants the history may have to ask again.
-  void ask_live(const wire::LiveRequest& request, std::function<void(const LiveReport&)> done) {
+  void ask_live(const wire::LiveRequest& request, JobQuestions::OnLive done) {
     if (!world_) return done({});
-    live_requests_.push_back(std::move(done));
-    client_->send(envelope(&wire::NodeMessage::mutable_live_request, request));
-  }
-
-  void answer_live(const LiveReport& report) {
-    for (const auto& done : std::exchange(live_requests_, {})) done(report);
+    questions_.ask_live(request, std::move(done));
   }
 
   void on_assignment(const Assignment& assignment) {
     world_ = assignment.world;
     node_ = assignment.node();
-    if (!plan_.check) return start_ranks(assignment);
+    if (!check_) return start_ranks(assignment);
     step(Assigned{});
-    checking_ = true;
-    if (check_.joinable()) check_.join();  // the preceding generation's: it has ended
-    check_ = Thread("check", [this, assignment] {
-      std::string failed;
-      std::optional<Error> error;
-      try {
-        failed = plan_.check(assignment);
-      } catch (const Error& thrown) {
-        error = thrown;
-      }
-      loop_.post([this, assignment, failed, error] { on_checked(assignment, failed, error); });
+    check_.run(assignment, [this, assignment](StartCheck::Outcome outcome) {
+      on_checked(assignment, std::move(outcome));
     });
   }
 
-  void on_checked(const Assignment& assignment, const std::string& failed,
-                  const std::optional<Error>& error) {
-    checking_ = false;
-    if (!failed.empty()) step(CheckFailed{failed});
-    if (!failed.empty() || !held_.empty()) {  // this generation is over
-      for (RendezvousEvent& event : std::exchange(held_, {})) on_rendezvous(event);
+  void on_checked(const Assignment& assignment, StartCheck::Outcome outcome) {
+    const bool failed = !outcome.failed.empty();
+    if (failed) step(CheckFailed{std::move(outcome.failed)});
+    if (failed || !outcome.held.empty()) {  // this generation is over
+      for (RendezvousEvent& event : outcome.held) on_rendezvous(event);
       return;
     }
-    if (!error) return start_ranks(assignment);
-    const bool already_reported =
-        error->code() == ErrorCode::kPeerLost || error->code() == ErrorCode::kStale;
-    if (!already_reported) step(Refusal{*error});
+    if (!outcome.error) return start_ranks(assignment);
+    const ErrorCode code = outcome.error->code();
+    const bool already_reported = code == ErrorCode::kPeerLost || code == ErrorCode::kStale;
+    if (!already_reported) step(Refusal{*outcome.error});
   }
 
   void start_ranks(const Assignment& assignment) {
@@ -409,7 +328,7 @@ class Agent {
     }
     if (event.has_trace()) return send_trace(event.trace());
     if (event.has_pong()) return monitor_.on_pong();
-    if (event.has_signal()) return on_passed_signal(event.signal());
+    if (event.has_signal()) return signals_.on_passed(event.signal());
     if (event.has_started() && event.started().error().empty()) {
       const wire::RankStarted& started = event.started();
       spdlog::debug("local rank {} runs as pid {}", started.local_rank(), started.pid());
@@ -513,30 +432,22 @@ class Agent {
   std::optional<wire::Node> node_;  // this one, in world_
   EventLoop loop_;
   Supervision supervision_;
-  LoopSignals signals_;
+  LauncherSignals signals_;
   LoopTimer keep_timer_;
-  std::set<int> handled_;  // signals
-  SignalCopies signal_copies_;
   ProcessTreeReaper reaper_;
   Channel<wire::GuardianCommand, wire::GuardianEvent> channel_;
   GuardianMonitor monitor_;  // while the ranks must end
   std::unique_ptr<RankService> service_;
-  std::optional<LoopDescriptor> control_pipe_;
-  char control_pipe_bytes_[16];
   LiveReporter live_;
   ProgressRecord progress_;
   ControlSocket control_;
-  std::vector<ControlSocket::Reply> stack_requests_;  // pending
-  std::vector<std::function<void(const LiveReport&)>> live_requests_;
-  TraceQuestions traces_;
+  JobQuestions questions_;
   std::shared_ptr<void> observer_;
   int exit_code_ = 1;
   bool guardian_reaped_ = false, all_gone_ = false, stuck_known_ = false;
   bool output_lost_ = false;
   bool logs_hang_ = false;  // whatever touches the log folder may never return
-  bool checking_ = false;
-  std::vector<RendezvousEvent> held_;         // events held until the check has ended
-  Thread check_;                              // posts to the loop
+  StartCheck check_;
   std::shared_ptr<RendezvousClient> client_;  // last: its threads post to the loop
 };
 

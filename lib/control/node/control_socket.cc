@@ -248,4 +248,15 @@ void remove_dead_socket(const std::string& path) {
   if (result != 0 && errno == ECONNREFUSED) ::unlink(path.c_str());
 }
 
+void remove_sockets_of(pid_t launcher) {
+  const std::string pid = std::to_string(launcher) + ".";
+  try {
+    for (const std::string& path : files_in_runtime_folders(".sock")) {
+      if (path.find(pid, path.rfind('/')) != std::string::npos) remove_dead_socket(path);
+    }
+  } catch (const Error& error) {
+    spdlog::debug("{}", error.what());
+  }
+}
+
 }  // namespace fleet

@@ -72,5 +72,7 @@ void stop_launcher(const ProcessHandle& launcher, const wire::StopRequest& reque
 std::string control_socket_of(pid_t pid);
 // Removes the socket if no process listens on it.
 void remove_dead_socket(const std::string& path);
+// Removes the sockets of a launcher that has ended. Their names contain its pid.
+void remove_sockets_of(pid_t launcher);
 
 }  // namespace fleet

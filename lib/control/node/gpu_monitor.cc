@@ -9,7 +9,7 @@
 #include "base/mutex.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "diagnosis/bottleneck.h"
+#include "diagnosis/gpu_throttling.h"
 
 namespace fleet {
 namespace {

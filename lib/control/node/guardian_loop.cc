@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,22 +17,18 @@
 #include "node/control_socket.h"
 #include "node/guarded_rank.h"
 #include "node/guardian.h"
-#include "node/hang_detector.h"
+#include "node/guardian_trace.h"
+#include "node/guardian_watchdog.h"
+#include "node/hang_checks.h"
 #include "node/job_cgroup.h"
 #include "node/job_logs.h"
 #include "node/process_tree.h"
+#include "node/progress_collector.h"
 #include "node/rank_stacks.h"
 #include "node/rank_starter.h"
-#include "node/rank_steps.h"
 #include "node/rank_stops.h"
-#include "node/rank_tracer.h"
-#include "node/runtime_folder.h"
-#include "node/server_history.h"
 #include "node/spawn.h"
-#include "node/step_reports.h"
-#include "observe/rank_progress.h"
 #include "transport/event_loop.h"
-#include "transport/loop_descriptor.h"
 #include "transport/validate.h"
 
 namespace fleet {
@@ -41,10 +36,7 @@ namespace fleet {
 namespace {
 
 constexpr std::chrono::seconds kInspectInterval{1};
-// Its share of the 5 s within which a hang is reported; the debuggers have 4 s.
-constexpr std::chrono::milliseconds kHangCheckInterval{500};
 constexpr int kKeptFree = 8;  // descriptors
-constexpr std::chrono::milliseconds kWatchdogDelay{10};
 
 class Guardian {
  public:
@@ -55,9 +47,9 @@ class Guardian {
         reaper_(loop_, {}, [this](std::string stuck) { on_all_gone(std::move(stuck)); }),
         grace_(loop_),
         inspect_timer_(loop_),
-        watchdog_timer_(loop_),
-        watchdog_(std::move(alive), rank_environment_prefix(own_proc_number()), job),
-        watchdog_signals_(loop_),
+        watchdog_(loop_, std::move(alive), rank_environment_prefix(own_proc_number()), job,
+                  {[this](pid_t pid) { reaper_.exclude(pid); },
+                   [this](int signal) { pass_signal(signal, true); }}),
         stacks_(loop_,
                 [this](Stacks stacks) {
                   channel_.send(envelope(&wire::GuardianEvent::mutable_stacks, std::move(stacks)));
@@ -114,16 +106,15 @@ class Guardian {
     ranks_.clear();
     gone_ = announced_ = false;
     still_there_.clear();
-    inspect_interval_ = kInspectInterval;
     oom_.begin();
-    hang_timeout_ = std::chrono::milliseconds(spawn->settings().hang_timeout_ms());
-    tracer_.begin_generation(spawn->generation(), monotonic_ns());
+    hang_checks_.begin(std::chrono::milliseconds(spawn->settings().hang_timeout_ms()),
+                       kInspectInterval);
+    trace_.begin_generation(spawn->generation());
     logs_.begin(*spawn);
-    step_reports_.begin(*spawn, StepReports::now());
-    server_history_.begin(spawn->metrics_path(), spawn->logs().overwrite());
+    progress_.begin(*spawn);
     ranks_.reserve(static_cast<size_t>(spawn->ranks_size()));
-    std::vector<UniqueFd>
-        kept_free;  // reserve for finding and killing ranks if their pipes use up all others
+    // Reserved for finding and killing ranks if their pipes use up all other descriptors.
+    std::vector<UniqueFd> kept_free;
     for (int i = 0; i < kKeptFree; ++i) {
       kept_free.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     }
@@ -134,7 +125,7 @@ class Guardian {
     }
     cgroup_tried_ = stop_sent_ = killed_ = false;
     inspect_ranks();
-    start_watchdog();
+    watchdog_.start_soon();
     end_if_done();
   }
 
@@ -142,14 +133,10 @@ class Guardian {
     UniqueFd service;
     channel_.send(envelope(&wire::GuardianEvent::mutable_started, starter_.start(&rank, &service)));
     if (rank.ended) return;
-    note(LauncherEvent::STARTED, &rank, rank.pid, monotonic_ns());
+    trace_.note(LauncherEvent::STARTED, &rank, rank.pid, monotonic_ns());
     order_.watch(rank.pid);
     if (service) listen_to(rank, std::move(service));
-    if (hang_timeout_.count() > 0 && rank.command.expects_progress()) {
-      inspect_interval_ =
-          std::clamp(hang_timeout_ / 8, std::chrono::milliseconds(20), kHangCheckInterval);
-      rank.hang_detector.emplace(hang_timeout_, 2 * inspect_interval_);
-    }
+    hang_checks_.watch(&rank);
   }
 
   // In its place: the same command and files, and the others are not touched.
@@ -161,34 +148,6 @@ class Guardian {
     }
     inspect_ranks();
     end_if_done();
-  }
-
-  // Delayed, so that the start and end of short ranks do not wait for a fork.
-  void start_watchdog() {
-    if (watchdog_.pid() > 0) return;
-    watchdog_timer_.after(kWatchdogDelay, [this] {
-      if (killed_) return;
-      UniqueFd signals = watchdog_.start();
-      if (watchdog_.pid() > 0) reaper_.exclude(watchdog_.pid());
-      if (signals) listen_to_watchdog(std::move(signals));
-    });
-  }
-
-  void listen_to_watchdog(UniqueFd signals) {
-    try {
-      watchdog_signals_.assign(std::move(signals));
-      read_watchdog();
-    } catch (const Error& error) {  // the kernel watches no more descriptors
-      spdlog::debug("the watchdog passes no signals: {}", error.what());
-    }
-  }
-
-  void read_watchdog() {
-    watchdog_signals_.read_some(watchdog_bytes_, [this](std::error_code error, size_t n) {
-      if (error) return;  // it has ended
-      for (size_t i = 0; i < n; ++i) pass_signal(watchdog_bytes_[i], true);
-      read_watchdog();
-    });
   }
 
   // People find these processes next to the launcher and signal any of them.
@@ -224,7 +183,7 @@ class Guardian {
 
   // Not to their process groups: a helper without a handler for the signal would die of it.
   void signal_ranks(int signal) {
-    note(LauncherEvent::SIGNAL, nullptr, signal, monotonic_ns());
+    trace_.note(LauncherEvent::SIGNAL, nullptr, signal, monotonic_ns());
     for (const GuardedRank& rank : ranks_) {
       if (!rank.ended) ::kill(rank.pid, signal);
     }
@@ -259,11 +218,13 @@ class Guardian {
     if (now >= next_progress_) {
       if (next_progress_ != std::chrono::steady_clock::time_point()) enter_cgroup();
       next_progress_ = now + kInspectInterval;
-      tracer_.sample_clocks();
+      trace_.sample_clocks();
       send_progress();
     }
-    check_for_hangs(now);
-    inspect_timer_.after(inspect_interval_, [this] { inspect_ranks(); });
+    for (RankStall& stall : hang_checks_.check(ranks_, progress_, now)) {
+      channel_.send(envelope(&wire::GuardianEvent::mutable_stalled, std::move(stall)));
+    }
+    inspect_timer_.after(hang_checks_.interval(), [this] { inspect_ranks(); });
   }
 
   // Not while the job starts, because the kernel takes time to move a process. Processes that the
@@ -274,93 +235,12 @@ class Guardian {
     cgroup_.take_descendants({watchdog_.pid()});
   }
 
-  // What a rank counts itself, or else reports.
-  std::optional<RankProgress> progress_of(const GuardedRank& rank, bool* reported = nullptr) {
-    auto counted = rank.progress ? rank.progress->read() : std::nullopt;
-    if (reported) *reported = !counted;
-    return counted ? counted : step_reports_.of(rank.command);
-  }
-
-  void read_reports() {
-    const StepReports::Moment now = StepReports::now();
-    for (GuardedRank& rank : ranks_) {
-      if (!rank.log) continue;
-      step_reports_.update(rank.command, rank.log->take_step_reports(), rank.ended, now);
-    }
-    step_reports_.flush(now);
-  }
-
   void send_progress() {
-    read_reports();
-    note_first_signs();
-    wire::GuardianEvent event;
-    for (GuardedRank& rank : ranks_) {
-      const int local_rank = rank.command.local_rank();
-      if (const auto server = rank.progress ? rank.progress->read_server() : std::nullopt) {
-        if (std::exchange(rank.sent_server_ns, server->at_ns) == server->at_ns) continue;
-        server_history_.add(rank.command.rank(), *server, StepReports::now());
-        *event.mutable_progress()->add_servers() = server_report(local_rank, *server);
-        continue;
-      }
-      bool reported = false;
-      const auto seen = progress_of(rank, &reported);
-      if (!seen) continue;
-      wire::RankSteps steps = rank_steps(local_rank, *seen, reported);
-      if (const auto use = rank.progress ? rank.progress->read_use() : std::nullopt) {
-        add_server_use(*use, &steps);
-      }
-      std::string bytes = steps.SerializeAsString();
-      if (bytes == rank.sent_steps) continue;
-      rank.sent_steps = std::move(bytes);
-      *event.mutable_progress()->add_ranks() = std::move(steps);
-    }
-    if (event.has_progress()) channel_.send(event);
-  }
-
-  void check_for_hangs(std::chrono::steady_clock::time_point now) {
-    std::vector<GuardedRank*> watched;
-    std::vector<pid_t> pids;
-    for (GuardedRank& rank : ranks_) {
-      if (!rank.hang_detector || rank.ended) continue;
-      watched.push_back(&rank);
-      pids.push_back(rank.pid);
-    }
-    if (watched.empty()) return;
-    const std::vector<double> cpu = cpu_seconds(pids);
-    for (size_t i = 0; i < watched.size(); ++i) {
-      GuardedRank& rank = *watched[i];
-      const auto seen = rank.progress->read();
-      const int64_t output = rank.log->bytes() + step_reports_.bytes(rank.command);
-      const RankActivity signs{output, cpu[i], seen ? seen->ticks : 0};
-      const auto quiet = rank.hang_detector->update(signs, now);
-      if (quiet.count() == 0) continue;
-      wire::GuardianEvent event;
-      event.mutable_stalled()->set_local_rank(rank.command.local_rank());
-      event.mutable_stalled()->set_quiet_for_ms(quiet.count());
-      if (seen && seen->ticks > 0) event.mutable_stalled()->set_step(seen->step);
-      channel_.send(event);
-    }
-  }
-
-  // --- traces ---
-
-  void note(LauncherEvent::Kind kind, const GuardedRank* rank, int number, int64_t at_ns) {
-    tracer_.note(kind, rank ? rank->command.local_rank() : -1, rank ? rank->command.rank() : -1,
-                 number, at_ns);
-  }
-
-  void note_first_signs() {
-    for (GuardedRank& rank : ranks_) {
-      if (!rank.output_noted && rank.log && rank.log->first_output_ns() != 0) {
-        rank.output_noted = true;
-        note(LauncherEvent::FIRST_OUTPUT, &rank, 0, rank.log->first_output_ns());
-      }
-      if (rank.step_noted) continue;
-      const auto seen = progress_of(rank);
-      if (!seen || seen->first_step_at_ns == 0) continue;
-      rank.step_noted = true;
-      note(LauncherEvent::FIRST_STEP, &rank, 0, seen->first_step_at_ns);
-    }
+    progress_.read_reports(ranks_);
+    trace_.note_first_signs(ranks_, progress_);
+    StepReport changes = progress_.take_changes(ranks_);
+    if (changes.ranks().empty() && changes.servers().empty()) return;
+    channel_.send(envelope(&wire::GuardianEvent::mutable_progress, std::move(changes)));
   }
 
   // A signal of anyone has stopped a child, or continued it.
@@ -368,8 +248,8 @@ class Guardian {
     const auto rank = std::ranges::find(ranks_, pid, &GuardedRank::pid);
     if (rank == ranks_.end() || rank->ended) return;
     const int signal = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
-    note(signal != 0 ? LauncherEvent::STOPPED : LauncherEvent::CONTINUED, &*rank,
-         signal != 0 ? signal : SIGCONT, monotonic_ns());
+    trace_.note(signal != 0 ? LauncherEvent::STOPPED : LauncherEvent::CONTINUED, &*rank,
+                signal != 0 ? signal : SIGCONT, monotonic_ns());
     if (!is_terminal_stop(signal)) return;
     wire::GuardianEvent event;
     event.mutable_stopped()->set_local_rank(rank->command.local_rank());
@@ -378,19 +258,8 @@ class Guardian {
   }
 
   void answer_trace(const TraceRequest& request) {
-    note_first_signs();
-    std::vector<RankTracer::Target> targets;
-    for (const GuardedRank& rank : ranks_) {
-      if (rank.ended) continue;
-      const std::string& program = rank.command.argv(0);
-      const bool worker = program.substr(program.rfind('/') + 1) == "fleet-worker";
-      targets.push_back({.local_rank = rank.command.local_rank(),
-                         .rank = rank.command.rank(),
-                         .pid = rank.pid,
-                         .of_engine = worker || rank.progress->read().has_value(),
-                         .progress = rank.progress.get()});
-    }
-    channel_.send(envelope(&wire::GuardianEvent::mutable_trace, tracer_.answer(request, targets)));
+    trace_.note_first_signs(ranks_, progress_);
+    channel_.send(envelope(&wire::GuardianEvent::mutable_trace, trace_.answer(request, ranks_)));
   }
 
   void stop_ranks(const StopCommand& stop) {
@@ -400,7 +269,7 @@ class Guardian {
     stop_sent_ = true;
     suspended_ = false;
     for (GuardedRank& rank : ranks_) rank.kept_place = false;
-    note(LauncherEvent::SIGNAL, nullptr, stop.signal(), monotonic_ns());
+    trace_.note(LauncherEvent::SIGNAL, nullptr, stop.signal(), monotonic_ns());
     for (const GuardedRank& rank : ranks_) {
       if (!rank.ended) ::kill(-rank.pid, stop.signal());
     }
@@ -443,10 +312,7 @@ class Guardian {
     rank.ended = true;
     rank.log->drain();
     send_progress();
-    step_reports_.on_rank_ended(rank.command, status == 0, StepReports::now());
-    if (rank.sent_server_ns > 0) {
-      server_history_.on_server_ended(rank.command.rank(), StepReports::now());
-    }
+    progress_.on_rank_ended(rank, status == 0);
     RankExit ended = exit_of(rank, status, oom_);
     ended.set_at_ns(now);
     // A SIGKILL that we did not send is not a consequence of our stop request. The kernel may take
@@ -456,14 +322,12 @@ class Guardian {
     rank.kept_place = status != 0 && !ending && can_be_replaced(rank);
     if (rank.kept_place) {
       ::kill(-rank.pid, SIGKILL);  // what it has started
-      if (const auto seen = progress_of(rank)) rank.steps = seen->step;
+      if (const auto seen = progress_.of(rank)) rank.steps = seen->step;
     }
     ended.set_replaceable(rank.kept_place);
     cut(&ended);
-    note(WIFSIGNALED(status) ? LauncherEvent::KILLED : LauncherEvent::EXITED, &rank,
-         WIFSIGNALED(status) ? ended.signal() : ended.code(), now);
+    trace_.on_rank_ended(rank, status, now);
     channel_.send(envelope(&wire::GuardianEvent::mutable_ended, std::move(ended)));
-    tracer_.on_rank_ended(rank.pid);
   }
 
   void end_if_done() {
@@ -482,7 +346,7 @@ class Guardian {
     // Without a usable /proc, the reaper finds no process.
     for (const pid_t group : groups_of_ranks()) ::kill(-group, SIGKILL);
     grace_.cancel();
-    watchdog_timer_.cancel();
+    watchdog_.cancel_start();
     reaper_.start();
   }
 
@@ -498,25 +362,13 @@ class Guardian {
     if (announced_) return;
     announced_ = true;
     if (launcher_lost_) {
-      remove_launchers_sockets();
+      remove_sockets_of(launcher_);  // it has ended without removing them
       return loop_.stop();
     }
     wire::GuardianEvent event;
     event.mutable_all_gone()->set_stuck(still_there_);
     event.mutable_all_gone()->set_output_lost(logs_.report_lost_output());
     channel_.send(event);
-  }
-
-  // It has ended without removing them. Their names contain its pid.
-  void remove_launchers_sockets() const {
-    const std::string pid = std::to_string(launcher_) + ".";
-    try {
-      for (const std::string& path : files_in_runtime_folders(".sock")) {
-        if (path.find(pid, path.rfind('/')) != std::string::npos) remove_dead_socket(path);
-      }
-    } catch (const Error& error) {
-      spdlog::debug("{}", error.what());
-    }
   }
 
   void on_launcher_lost() {
@@ -531,26 +383,23 @@ class Guardian {
   LoopSignals signals_;
   ProcessTreeReaper reaper_;
   LoopTimer grace_;
-  LoopTimer inspect_timer_, watchdog_timer_;
-  OrphanWatchdog watchdog_;
-  LoopDescriptor watchdog_signals_;
-  char watchdog_bytes_[16];
+  LoopTimer inspect_timer_;
+  GuardianWatchdog watchdog_;
   RankStacks stacks_;
   JobLogs logs_;
   RankStarter starter_;
-  StepReports step_reports_;
-  ServerHistory server_history_;
+  ProgressCollector progress_;
+  HangChecks hang_checks_;
+  GuardianTrace trace_;
   OomDetector oom_;
   ExitOrder order_;
   JobCgroup cgroup_;
   Channel<wire::GuardianEvent, wire::GuardianCommand> channel_;
   std::vector<GuardedRank> ranks_;
-  RankTracer tracer_;
-  std::chrono::milliseconds inspect_interval_{kInspectInterval}, hang_timeout_{0};
   std::chrono::steady_clock::time_point next_progress_{};
   std::string still_there_;
-  bool gone_ = false, announced_ = false;                           // of the ranks
-  bool cgroup_tried_ = false, stop_sent_ = false, killed_ = false;  // started last
+  bool gone_ = false, announced_ = false;                           // the ranks are
+  bool cgroup_tried_ = false, stop_sent_ = false, killed_ = false;  // those started last
   bool launcher_lost_ = false;
   bool suspended_ = false;  // the ranks, by Ctrl-Z
   const pid_t launcher_ = ::getppid();

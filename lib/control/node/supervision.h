@@ -2,8 +2,6 @@
 // step(event, now) returns the actions. Pure: no sockets, no processes, no clock of its own.
 #pragma once
 
-#include <signal.h>
-
 #include <chrono>
 #include <optional>
 #include <string>
@@ -11,52 +9,13 @@
 #include <variant>
 #include <vector>
 
+#include "node/node_ranks.h"
+#include "node/stop_signals.h"
+#include "node/verdict_text.h"
 #include "rendezvous/types.h"
 #include "transport/control_messages.h"
 
 namespace fleet {
-
-// Distinguishes a second stop request from a copy of the first one. Pure: the time is an argument.
-//
-// A batch system that cancels a job, or a cluster that evicts it, signals the launchers of all its
-// nodes, within a moment or over minutes. Meanwhile each node also receives the stop from the node
-// that was signalled first. All of that is one request. Only SIGINT comes from a person: on another
-// node it is a second request, unless it arrives at the same time.
-class StopSignals {
- public:
-  using Time = std::chrono::steady_clock::time_point;
-  enum class Meaning {
-    kStop,  // stop the job
-    kCopy,  // this node already knows this stop
-    kKill,  // the job is being stopped: kill it now
-  };
-
-  // Copies of a SIGINT reach a node at most this long after the stop.
-  static constexpr std::chrono::milliseconds kFanOut{400};
-
-  // A stop order: the launcher of some node received `signal`.
-  void on_stop_command(int signal, Time now) {
-    if (commanded_ != 0) return;
-    commanded_ = signal;
-    commanded_at_ = now;
-  }
-  // The launcher of this node received `signal`.
-  Meaning on_signal(int signal, Time now) {
-    if (own_ != 0) return Meaning::kKill;
-    own_ = signal;
-    if (commanded_ == 0) return Meaning::kStop;
-    const bool in_time = signal != SIGINT || now - commanded_at_ <= kFanOut;
-    return signal == commanded_ && in_time ? Meaning::kCopy : Meaning::kKill;
-  }
-
-  int own() const { return own_; }  // the first signal to this launcher; 0: none
-  bool commanded() const { return commanded_ != 0; }
-  bool any() const { return own_ != 0 || commanded_ != 0; }
-
- private:
-  int own_ = 0, commanded_ = 0;
-  Time commanded_at_{};
-};
 
 // --- Events, in addition to messages of the host and the guardian ---
 // A StopRequest is also a stop signal to this launcher. A first one is passed to all ranks of the
@@ -105,23 +64,6 @@ struct SuspendLauncher {};  // its ranks are stopped; LauncherContinued follows
 using SupervisionAction = std::variant<wire::NodeMessage, wire::GuardianCommand, ShowLine,
                                        RecordVerdict, EndLauncher, SuspendLauncher>;
 
-// The parts of a text about the end of a rank.
-struct ExitText {
-  bool colors = false;     // the last lines keep theirs
-  bool abort_line = true;  // Paddle's
-  bool last_lines = true;  // of its log
-};
-
-// Whose output a console shows, of the ranks that are shown there.
-enum class ShownOutput { kNone, kOfThisNode, kOfAllNodes };
-
-// How messages describe the end of a rank.
-struct MessageStyle {
-  bool colors = false;  // the program's last lines keep their colours
-  bool brief = false;   // without Paddle's ABORT line, and without lines that the console has shown
-  ShownOutput shown = ShownOutput::kNone;
-};
-
 class Supervision {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -151,7 +93,6 @@ class Supervision {
   void on_restart_command(const RestartCommand& command);
   void on_replace_command(const wire::ReplaceCommand& command);
   void on_verdict(const Verdict& verdict);
-  // The guardian knows its ranks by local_rank only: these fill in the rest.
   void on_rank_started(const wire::RankStarted& started, Time now);
   void on_rank_ended(RankExit exit, Time now);
   void on_progress(StepReport report);
@@ -159,18 +100,17 @@ class Supervision {
   void on_rank_stopped(const wire::RankStopped& stopped);
   void on_ranks_suspended();
   void on_stacks(Stacks stacks, Time now);
-  void send_stacks(Stacks stacks, Time now);  // with the endings of this node
+  void send_stacks(Stacks stacks, Time now);
   void on_all_gone(const std::string& stuck, Time now);
 
   void stop_requested(int signal, Grace grace);
   void kill_requested();
-  bool has_struck_a_rank(int signal) const;
   void ask_to_stop(int signal, Grace grace, bool kill = false);
   void stop(int signal, Grace grace = {});
   void refuse(const std::string& why, int exit_code);
   void leave_restart(const std::string& why);
   std::string guardian_loss() const;
-  ExitText exit_text(const RankExit& exit) const;
+  ExitText text_of(const RankExit& exit) const;
   void end(int exit_code);
   void end_if_over();
 
@@ -184,29 +124,13 @@ class Supervision {
   const std::chrono::milliseconds own_grace_;
   const MessageStyle style_;
   std::vector<SupervisionAction> actions_;  // this step's
-  std::optional<Assignment> assignment_;
-  std::vector<std::string> log_paths_;
-  std::vector<bool> shown_;  // by local rank: both streams go to the console
-  Time started_{};
-  struct Ended {
-    int local_rank;
-    Time at;
-    std::string tail;
-  };
-  std::vector<Ended> ended_well_;  // ranks of this generation that have ended with 0
+  std::optional<NodeRanks> ranks_;          // in the last generation that has begun here
   std::optional<Verdict> verdict_;
   std::optional<int> refused_;  // the exit code
   StopSignals signals_;
-  Grace grace_;            // for the stop that signals_.own() requested
-  Time stop_requested_{};  // when it arrived
-  struct Struck {
-    int signal = 0;
-    Time at{};
-  };
-  Struck struck_;                         // the last rank that a signal of others ended
-  int trainers_ = 0;                      // running ones of this node
+  Grace grace_;                           // for the stop that signals_.own() requested
   std::optional<int> restarting_;         // the generation that is over
-  std::optional<GenerationBegins> next_;  // which waits for the end of the ranks of that one
+  std::optional<GenerationBegins> next_;  // waits until that one's ranks have ended
   bool stopping_ = false, gone_ = false;  // this generation's ranks
   bool stuck_ = false, guardian_lost_ = false, ended_ = false;
   bool assigned_ = false;   // to the first generation, perhaps before it begins here
@@ -214,14 +138,5 @@ class Supervision {
   bool host_lost_ = false;  // no node hosts the rendezvous at present
   bool killing_ = false;    // a user of this node requested a kill
 };
-
-// The cause (headline()), Paddle's ABORT line, the place, and the last lines of the
-// rank's log; or the message of another kind of verdict. Empty for a success. `world`: the job's;
-// nullptr if it did not run.
-std::string verdict_text(const Verdict& verdict, const World* world, ExitText text = {});
-// Why the job restarts, and the last lines of the failed rank's log.
-std::string restart_text(const RestartCommand& command, ExitText text = {});
-// Why a trainer is started again in its place.
-std::string replacement_text(const wire::ReplaceCommand& command, ExitText text = {});
 
 }  // namespace fleet

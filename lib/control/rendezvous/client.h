@@ -13,14 +13,13 @@
 #include "base/mutex.h"
 #include "base/running_clock.h"
 #include "rendezvous/clock_offset.h"
+#include "rendezvous/host_monitor.h"
 #include "rendezvous/host_search.h"
 #include "rendezvous/known_job.h"
 #include "rendezvous/node_transport.h"
 #include "rendezvous/types.h"
 #include "transport/background.h"
 #include "transport/bounded_queue.h"
-#include "transport/datagram_heartbeats.h"
-#include "transport/failure_detector.h"
 #include "transport/security.h"
 #include "transport/ticker.h"
 
@@ -98,22 +97,26 @@ class RendezvousClient : public NodeStreamOwner,
       FLEET_REQUIRES(mutex_);
   void on_refusal(Refusal refusal, Clock::time_point now) FLEET_REQUIRES(mutex_);
   Clock::time_point tick() FLEET_EXCLUDES(mutex_);
+  // Judges the host, and sends a heartbeat if one is due.
+  void send_heartbeat(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void on_assignment(wire::Assignment message) FLEET_REQUIRES(mutex_);
+  void begin_generation(int generation) FLEET_REQUIRES(mutex_);
+
+  // Without a connection (client_connecting.cc).
+  void begin_connecting(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  // A stream has failed, or ended while the job forms.
+  void connect_again(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void connect() FLEET_REQUIRES(mutex_);
+  void connect_by(Clock::time_point time) FLEET_REQUIRES(mutex_);
+  void drop_stream() FLEET_REQUIRES(mutex_);
+  void retry_connect(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void rejoin(const std::string& why) FLEET_REQUIRES(mutex_);
   // Starts a call that may block, in the background.
   void probe_host(Clock::time_point now) FLEET_REQUIRES(mutex_);
   void look_for_mismatch() FLEET_EXCLUDES(mutex_);  // after a failed connection: a wrong secret?
   void ask_other_addresses(Clock::time_point now) FLEET_REQUIRES(mutex_);
   void on_other_address(const std::string& address, const std::optional<wire::DescribeReply>& reply)
       FLEET_EXCLUDES(mutex_);
-  void note_received(Clock::time_point now) FLEET_REQUIRES(mutex_);
-  void connect() FLEET_REQUIRES(mutex_);
-  void connect_by(Clock::time_point time) FLEET_REQUIRES(mutex_);
-  void drop_stream() FLEET_REQUIRES(mutex_);
-  void retry_connect(Clock::time_point now) FLEET_REQUIRES(mutex_);
-  void rejoin(const std::string& why) FLEET_REQUIRES(mutex_);
-  // Judges the host, and sends a heartbeat if one is due.
-  void send_heartbeat(Clock::time_point now) FLEET_REQUIRES(mutex_);
-  void on_assignment(wire::Assignment message) FLEET_REQUIRES(mutex_);
-  void begin_generation(int generation) FLEET_REQUIRES(mutex_);
   // The host to use from now on; `host`: it is in this process.
   void set_host(const std::string& address, std::shared_ptr<JobHost> host = nullptr)
       FLEET_REQUIRES(mutex_);
@@ -132,8 +135,6 @@ class RendezvousClient : public NodeStreamOwner,
   void emit(RendezvousEvent event) FLEET_REQUIRES(mutex_);
   void end(RendezvousEvent event) FLEET_REQUIRES(mutex_);  // a Refusal or a Verdict
   void leave_stream() FLEET_REQUIRES(mutex_);
-  template <typename Message>
-  void use_host_clock(Message* message) const FLEET_REQUIRES(mutex_);
   // Runs the callback for queued events.
   void deliver() FLEET_EXCLUDES(mutex_);
 
@@ -153,14 +154,7 @@ class RendezvousClient : public NodeStreamOwner,
   Clock::time_point next_attempt_ FLEET_GUARDED_BY(mutex_);
   Clock::time_point next_progress_ FLEET_GUARDED_BY(mutex_);
   Clock::time_point next_lookup_ FLEET_GUARDED_BY(mutex_);
-  FailureDetector failure_detector_ FLEET_GUARDED_BY(mutex_){{}, {}};  // the host's
-  NodeHeartbeats datagrams_ FLEET_GUARDED_BY(mutex_);
-  ClockOffset host_clock_ FLEET_GUARDED_BY(mutex_);
-  // Longest gap between messages of the host while the job runs.
-  Clock::duration longest_gap_ FLEET_GUARDED_BY(mutex_){};
-  uint64_t heartbeats_sent_ FLEET_GUARDED_BY(mutex_) = 0;
-  Clock::time_point next_heartbeat_ FLEET_GUARDED_BY(mutex_);
-  Clock::time_point next_sample_ FLEET_GUARDED_BY(mutex_);  // when to compare clocks
+  HostMonitor monitor_ FLEET_GUARDED_BY(mutex_);
   KnownJob job_ FLEET_GUARDED_BY(mutex_);
   int host_ FLEET_GUARDED_BY(mutex_) = 0;         // rank in the last world of the followed host
   int lost_ FLEET_GUARDED_BY(mutex_) = 0;         // likewise for the lost host

@@ -35,7 +35,7 @@ void RendezvousClient::lose_host(std::string message) {
   job_.on_host_lost(&join_);
   if (!options_.restarts || world.nodes_size() < 2 || stop_commanded_) return give_up_failover();
   const auto now = Clock::now();
-  const auto max_silence = failure_detector_.times().max_silence;
+  const auto max_silence = monitor_.times().max_silence;
   HostSearchSettings settings;
   for (const wire::Node& node : world.nodes()) settings.can_host.push_back(node.rdzv_port() > 0);
   settings.self = job_.node_rank();
@@ -144,8 +144,7 @@ void RendezvousClient::give_up_failover() {
     *verdict.mutable_message() +=
         "; this node found no other node that hosts the job" +
         (last_reason_.empty() ? "" : " (" + last_reason_ + ")") + " within " +
-        seconds_text(
-            std::max(options_.elastic_timeout, 2 * failure_detector_.times().max_silence)) +
+        seconds_text(std::max(options_.elastic_timeout, 2 * monitor_.times().max_silence)) +
         "; check the network and the output of the other nodes; if they have ended, start the job "
         "again; if they were only away for longer, raise --elastic_timeout";
   }

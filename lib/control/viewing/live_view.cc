@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/number_text.h"
 #include "diagnosis/bottleneck.h"
+#include "diagnosis/gpu_throttling.h"
 #include "viewing/live_columns.h"
 
 namespace fleet {

@@ -1,3 +1,5 @@
+#include "comm/process_exit_watcher.h"
+
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -11,7 +13,6 @@
 #include "base/error.h"
 #include "base/small_file.h"
 #include "base/text.h"
-#include "comm/shared_memory.h"
 
 namespace fleet {
 namespace {

@@ -1,3 +1,5 @@
+#include "comm/segment.h"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,7 +12,6 @@
 
 #include "base/error.h"
 #include "base/proc_number.h"
-#include "comm/shared_memory.h"
 
 namespace fleet {
 namespace {

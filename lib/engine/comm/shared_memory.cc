@@ -1,7 +1,6 @@
 #include "comm/shared_memory.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "comm/reduce.h"
@@ -12,7 +11,6 @@ namespace {
 
 constexpr size_t kSlotBytes = 16 << 10;    // largest small message of a rank
 constexpr size_t kStageBytes = 512 << 10;  // per rank, for memory that other ranks cannot access
-constexpr size_t kBoxBytes = 64 << 10;     // for one piece of a message between two ranks
 // Each rank's part begins at a multiple of this, so that parts share no cache line.
 constexpr size_t kPartElements = 1024;
 constexpr size_t kHugePage = size_t{2} << 20;
@@ -31,42 +29,6 @@ void copy(void* to, const void* from, size_t bytes) {
 }
 
 }  // namespace
-
-void SegmentTable::add(std::shared_ptr<Segment> segment) {
-  const MutexLock lock(mutex_);
-  segments_.push_back(std::move(segment));
-}
-
-SharedAddress SegmentTable::shared_address_of(const void* data, size_t bytes) const {
-  const auto* begin = static_cast<const char*>(data);
-  {
-    const MutexLock lock(mutex_);
-    for (const auto& segment : segments_) {
-      if (begin >= segment->data() && begin + bytes <= segment->data() + segment->bytes()) {
-        return {segment->id(), static_cast<uint64_t>(begin - segment->data())};
-      }
-    }
-  }
-  return parent_ ? parent_->shared_address_of(data, bytes) : SharedAddress{};
-}
-
-char* SegmentTable::local_address_of(const SharedAddress& address) const {
-  {
-    const MutexLock lock(mutex_);
-    for (const auto& segment : segments_) {
-      if (segment->id() == address.segment) return segment->data() + address.offset;
-    }
-  }
-  FLEET_CHECK(parent_, "a rank published memory that this rank does not know");
-  return parent_->local_address_of(address);
-}
-
-struct SharedMemoryCommunicator::Mailbox {
-  alignas(128) std::atomic<uint64_t> sent;
-  alignas(128) std::atomic<uint64_t> taken;
-  alignas(64) uint64_t message_bytes[2];
-  alignas(64) char pieces[2][kBoxBytes];
-};
 
 std::unique_ptr<SharedMemoryCommunicator> SharedMemoryCommunicator::make(const CommOptions& options,
                                                                          bool in_process) {
@@ -106,7 +68,7 @@ char* SharedMemoryCommunicator::stage(int rank) const {
          rank * kStageBytes;
 }
 
-SharedMemoryCommunicator::Mailbox* SharedMemoryCommunicator::mailbox(int from, int to) const {
+Mailbox* SharedMemoryCommunicator::mailbox(int from, int to) const {
   return reinterpret_cast<Mailbox*>(stage(size())) + from * size() + to;
 }
 
@@ -414,42 +376,13 @@ void SharedMemoryCommunicator::do_reduce_scatter(View in, View out, ReduceOp op)
 void SharedMemoryCommunicator::do_send(View data, int peer) {
   control_block_->check();
   traffic_.sent(data.bytes());
-  Mailbox* to = mailbox(rank(), peer);
-  size_t done = 0;
-  do {
-    const size_t bytes = std::min(kBoxBytes, data.bytes() - done);
-    const uint64_t sent = to->sent.load(std::memory_order_relaxed);
-    control_block_->wait([&] { return sent - to->taken.load() < 2; }, peer);
-    std::memcpy(to->pieces[sent % 2], static_cast<char*>(data.data) + done, bytes);
-    to->message_bytes[sent % 2] = data.bytes();
-    to->sent.store(sent + 1);
-    control_block_->ring(peer);
-    done += bytes;
-  } while (done < data.bytes());
+  send_message(*mailbox(rank(), peer), data, *control_block_, peer);
 }
 
 void SharedMemoryCommunicator::do_recv(View data, int peer) {
   control_block_->check();
   traffic_.received(data.bytes());
-  Mailbox* from = mailbox(peer, rank());
-  size_t done = 0;
-  do {
-    const size_t bytes = std::min(kBoxBytes, data.bytes() - done);
-    const uint64_t taken = from->taken.load(std::memory_order_relaxed);
-    control_block_->wait([&] { return from->sent.load() > taken; }, peer);
-    const uint64_t message = from->message_bytes[taken % 2];
-    if (message != data.bytes()) {
-      throw control_block_->fail_all(
-          Error(ErrorCode::kInternal,
-                group_.name_of(peer) + " sends " + std::to_string(message) + " bytes, " +
-                    group_.name_of(rank()) + " expects " + std::to_string(data.bytes()),
-                "communicator", "all ranks must run the same plan"));
-    }
-    std::memcpy(static_cast<char*>(data.data) + done, from->pieces[taken % 2], bytes);
-    from->taken.store(taken + 1);
-    control_block_->ring(peer);
-    done += bytes;
-  } while (done < data.bytes());
+  receive_message(*mailbox(peer, rank()), data, *control_block_, group_, peer);
 }
 
 void SharedMemoryCommunicator::do_barrier() {

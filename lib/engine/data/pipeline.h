@@ -16,6 +16,7 @@
 
 #include "base/config.h"
 #include "data/augment.h"
+#include "data/class_names.h"
 #include "data/sampler.h"
 #include "data/source.h"
 #include "data/storage.h"
@@ -191,17 +192,6 @@ Schema data_schema(const std::string& source);
 // Replaces short forms of keys: data.threads=auto, data.prefetch=auto, data.reader=sync or async.
 // kUsage for another kind of reader.
 void expand_reader_keys(ConfigTree* tree);
-
-// Class names by label: the source's, or data.class_names; empty if neither has any. classes:
-// number in the model; 0: not checked. kUsage if the names do not fit.
-std::vector<std::string> class_names(const Settings& data, const Source& source, int64_t classes);
-
-// data.class_names alone, checked in the same way.
-std::vector<std::string> given_class_names(const Settings& data, int64_t classes);
-
-// The number of training samples of each class, or of labels that count: for class weights and
-// sampling.
-std::vector<int64_t> samples_by_class(const Source& source);
 
 // The columns of the samples, as the source declares them for these settings. Opens no data.
 std::vector<Column> declared_columns(const Settings& data, const PipelineContext& context);

@@ -6,6 +6,9 @@
 
 namespace fleet::data {
 
+// The most worker threads of a rank (data.threads).
+inline constexpr int kMaxReaderThreads = 64;
+
 struct ReaderSize {
   int threads = 1, prefetch = 2;
   bool operator==(const ReaderSize&) const = default;

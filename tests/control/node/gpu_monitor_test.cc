@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "diagnosis/bottleneck.h"
+#include "diagnosis/gpu_throttling.h"
 #include "tests/test_paths.h"
 
 namespace fleet {

@@ -1,7 +1,7 @@
+#include "node/stop_signals.h"
+
 #include <gtest/gtest.h>
 #include <signal.h>
-
-#include "node/supervision.h"
 
 namespace fleet {
 namespace {
@@ -55,6 +55,22 @@ TEST(StopSignals, OtherSignalThanAnotherNodes_Kills) {
   StopSignals signals;
   signals.on_stop_command(SIGTERM, kStopStart);
   EXPECT_EQ(signals.on_signal(SIGINT, kStopStart + 1ms), Meaning::kKill);
+}
+
+TEST(StopSignals, SignalThatEndedARankJustBefore_HasStruckIt) {
+  StopSignals signals;
+  EXPECT_FALSE(signals.has_struck_a_rank());
+  signals.on_rank_struck(SIGTERM, kStart);
+  EXPECT_FALSE(signals.has_struck_a_rank());  // this launcher has received none
+  signals.on_signal(SIGTERM, kStart + 1ms);
+  EXPECT_TRUE(signals.has_struck_a_rank());
+  StopSignals others, late;
+  others.on_rank_struck(SIGKILL, kStart);
+  others.on_signal(SIGTERM, kStart + 1ms);
+  EXPECT_FALSE(others.has_struck_a_rank());
+  late.on_rank_struck(SIGTERM, kStart);
+  late.on_signal(SIGTERM, kStart + SignalCopies::kWindow);
+  EXPECT_FALSE(late.has_struck_a_rank());
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // A rank that dies is noticed on every kernel.
+#include "comm/process_exit_watcher.h"
+
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -9,7 +11,6 @@
 #include <future>
 #include <vector>
 
-#include "comm/shared_memory.h"
 #include "tests/errors.h"
 
 namespace fleet {

@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/mutex.h"
-#include "comm/shared_memory.h"
+#include "comm/segment.h"
 #include "ps/transport/shared_ring.h"
 #include "ps/transport/stream_connection.h"
 
