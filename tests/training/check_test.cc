@@ -57,7 +57,7 @@ TEST_F(Check, WrongArgument_IsInTheVerdict) {
 TEST_F(Check, MistakeOfTheTraining_IsInTheVerdict) {
   EXPECT_EQ(check({"--set", "optimizer.frozen=['nothere.*']"}), 2);
   EXPECT_THAT(error_, HasSubstr("optimizer.frozen"));
-  EXPECT_EQ(check({"--format=json", "--set", "checkpoint.keep_best=acc3"}), 2);
+  EXPECT_EQ(check({"--format=json", "--set", "checkpoint.keep_best=acc4"}), 2);
   EXPECT_THAT(verdict().value("message", ""), HasSubstr("checkpoint.keep_best.metric"));
   const std::vector<std::string> ema = {"--set", "train.ema=0.9", "--set",
                                         "strategy.pipeline=true"};

@@ -6,6 +6,7 @@ namespace {
 
 void define_top(NamedMetric* def, size_t k) {
   def->help = "part of the samples whose class is among the " + std::to_string(k) + " likeliest";
+  def->least_classes = static_cast<int64_t>(k) + 1;  // of fewer, every sample would be a hit
   def->of_scores = [k](const ScoreSums& sums) {
     double hits = 0, samples = 0;
     for (size_t place = 0; place < sums.places.size(); ++place) {

@@ -13,7 +13,9 @@ std::vector<std::string> metrics_of(const TaskContext& context, MetricInput inpu
   std::vector<std::string> suitable;
   for (const std::string& name : named_metric_registry().names()) {
     const NamedMetric& metric = named_metric_registry().get(name);
-    const bool fits = !metric.binary || input != MetricInput::kClasses || context.classes() == 2;
+    const bool fits =
+        input != MetricInput::kClasses ||
+        (context.classes() >= metric.least_classes && (!metric.binary || context.classes() == 2));
     if (metric.takes(input) && fits) suitable.push_back(name);
   }
   return suitable;
@@ -39,6 +41,11 @@ const NamedMetric& checked_metric(const std::string& name, const TaskContext& co
     refuse(
         "the metric '" + name + "' is for 2 classes, and the model has " + std::to_string(classes),
         "use macro_" + name + ", or another metric");
+  }
+  if (input == MetricInput::kClasses && classes < metric->least_classes) {
+    refuse("the metric '" + name + "' is for " + std::to_string(metric->least_classes) +
+               " classes or more, and the model has " + std::to_string(classes),
+           "use " + join(suitable, ", "));
   }
   return *metric;
 }

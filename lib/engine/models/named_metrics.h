@@ -64,8 +64,9 @@ struct NamedMetric {
   std::function<double(const EntityCounts&)> of_entities;
   std::function<double(const AnswerSums&)> of_answers;
   std::function<double(const ClickCounts&)> of_clicks;
-  bool binary = false;  // only for two classes; class 1 is the positive one
-  int decimals = 5;     // in lines
+  bool binary = false;        // only for two classes; class 1 is the positive one
+  int64_t least_classes = 0;  // kClasses: a model of fewer is refused
+  int decimals = 5;           // in lines
   bool larger_is_better = true;
 
   bool takes(MetricInput input) const;

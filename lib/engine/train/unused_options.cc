@@ -80,7 +80,8 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
   lines->add(job.checkpoint.text("resume") == "no", {"checkpoint.new_data"},
              "checkpoint.resume is no");
   lines->add(!facts.evaluates,
-             {"train.evaluate_every", "train.evaluate_every_steps", "train.evaluate_classes"},
+             {"train.evaluate_every", "train.evaluate_every_steps", "train.evaluate_classes",
+              "train.metrics"},
              "there are no test data (data.test)");
   lines->add(!job.train.boolean("tensorboard"), {"train.tensorboard_gradients"},
              "train.tensorboard is false");

@@ -51,7 +51,7 @@ std::vector<Mistake> mistakes() {
       {"learning_rate", {"learning_rate={'name': 'constant', 'warmup_start': 0.1}"}},
       {"train.early_stopping.metric", {"train.early_stopping.metric=foo"}},
       {"train.early_stopping", {"train.early_stopping=loss", "train.evaluate_every=0"}},
-      {"checkpoint.keep_best.metric", {"checkpoint.keep_best.metric=acc3"}},
+      {"checkpoint.keep_best.metric", {"checkpoint.keep_best.metric=acc4"}},
       {"data.mean", {"data.mean=[0.1,0.2]"}},
       {"data.std", {"data.std=[0.1,0.2]"}},
       {"data.image", {"data.image.height=10", "data.image.width=10"}},
