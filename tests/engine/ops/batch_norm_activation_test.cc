@@ -1,5 +1,4 @@
-// Batch normalization with an activation whose input the gradient computes again. There are only
-// cuda kernels.
+// Batch normalization with an activation whose input the gradient computes again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -86,32 +85,13 @@ void check_activated_norm(const ActivatedNorm& c) {
 class BatchNormActivation : public testing::TestWithParam<std::string> {};
 
 TEST_P(BatchNormActivation, Training_MatchesReference) {
-  if (op_device().backend() != "cuda") GTEST_SKIP() << "no kernel on " << op_device().name();
   check_activated_norm({.x = {3, 5, 4, 3}, .activation = GetParam()});
   check_activated_norm({.x = {2, 16, 6, 5}, .activation = GetParam()});
   check_activated_norm({.x = {16, 12}, .activation = GetParam()});
 }
 
 TEST_P(BatchNormActivation, IsTest_UsesTheRunningStatistics) {
-  if (op_device().backend() != "cuda") GTEST_SKIP() << "no kernel on " << op_device().name();
   check_activated_norm({.x = {2, 8, 3, 3}, .activation = GetParam(), .is_test = true});
-}
-
-TEST_P(BatchNormActivation, BackendWithoutKernel_IsRefused) {
-  if (op_device().backend() == "cuda") GTEST_SKIP() << "it has one";
-  Program program;
-  const SectionId forward = program.add_section("forward", {});
-  std::vector<VarId> inputs = {program.feed("x", DType::kFloat32, {2, 4, 3, 3})};
-  for (const char* name : {"scale", "bias", "mean", "variance"}) {
-    inputs.push_back(program.parameter(name, {4}, {}));
-  }
-  const VarId y = program.emit(forward, "batch_norm", inputs, {{"activation", GetParam()}})[0];
-  try {
-    plan_program(std::move(program), {y}, op_plan_options());
-    FAIL() << "planned";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Activations, BatchNormActivation,
