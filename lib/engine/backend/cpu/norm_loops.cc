@@ -156,14 +156,17 @@ class Backward {
         partials_(static_cast<Partial*>(arguments.workspace)),
         factors_(runs_.groups),
         terms_(arguments.activation == Recomputed::kNone ? 0 : runs_.groups),
-        gradient_{{}, arguments.mask, static_cast<T*>(arguments.dz), arguments.activation,
+        gradient_{{},
+                  arguments.mask,
+                  static_cast<T*>(arguments.dz),
+                  arguments.activation,
                   terms_.data()} {
     for (const void* dy : arguments.dy) gradient_.dy.push_back(static_cast<const T*>(dy));
     // The gradient after the activation is stored if it is an output, a sum or recomputed.
-    if (!terms_.empty()) gradient_.formed = dx_;
-    if (arg_.dz || gradient_.dy.size() == 1) return;
+    const bool recomputes = arg_.activation != Recomputed::kNone;
+    if (arg_.dz || (gradient_.dy.size() == 1 && !recomputes)) return;
     gradient_.formed = dx_;
-    FLEET_CHECK(dx_, "a sum of gradients without an output");
+    FLEET_CHECK(dx_ || recomputes, "a sum of gradients without an output");
   }
 
   void run() {

@@ -90,26 +90,25 @@ struct Gradient {
       const int64_t at = runs.offset(image, group) + begin;
       const uint16_t* bits = mask ? mask + runs.tile(image, group) + begin / kTileLanes : nullptr;
       T block[kBlock];
-      const T* g = values() + at;
-      if (formed && (activation == Recomputed::kNone || dy.size() > 1)) {
-        form_block(at, bits, count);
-      }
-      if (activation != Recomputed::kNone) {
-        T* to = formed ? formed + at : block;
-        activate_gradient(x + at, terms[group], activation, dy.size() > 1 ? g : dy[0] + at, count,
-                          to);
+      const bool recomputes = activation != Recomputed::kNone;
+      T* to = formed ? formed + at : (recomputes ? block : nullptr);
+      const T* g = dy[0] + at;
+      if (to && (!recomputes || dy.size() > 1)) {
+        form_block(at, bits, count, to);
         g = to;
       }
-      add_products(g, formed ? nullptr : bits, x + at, mean, count, partial.first, partial.second);
+      if (recomputes) {
+        activate_gradient(x + at, terms[group], activation, g, count, to);
+        g = to;
+      }
+      add_products(g, to ? nullptr : bits, x + at, mean, count, partial.first, partial.second);
     }
   }
 
  private:
-  void form_block(int64_t at, const uint16_t* bits, int64_t count) const {
-    form(dy[0] + at, dy.size() > 1 ? dy[1] + at : nullptr, bits, false, count, formed + at);
-    for (size_t k = 2; k < dy.size(); ++k) {
-      form<T>(dy[k] + at, nullptr, bits, true, count, formed + at);
-    }
+  void form_block(int64_t at, const uint16_t* bits, int64_t count, T* to) const {
+    form(dy[0] + at, dy.size() > 1 ? dy[1] + at : nullptr, bits, false, count, to);
+    for (size_t k = 2; k < dy.size(); ++k) form<T>(dy[k] + at, nullptr, bits, true, count, to);
   }
 };
 
