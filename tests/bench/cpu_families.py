@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Training steps of a network of each family of images on one core, float32, in processor seconds: against PyTorch's step in the
+"""Training steps of a network of each family of images on one core, in processor seconds: against PyTorch's step in the
 better of its layouts, and against the step's convolutions, products and batch norms alone. All of them run in turns, and medians
 count. A ratio above 1 is in our favour. Networks below 1.1 show the five slowest kinds of operations of their profile.
 
-    scripts/bench.sh cpu_families [NET...] [--batch 4|16|...] [--isa best|avx2|avx512] [--rounds N] [--next] [--output FOLDER]
+    scripts/bench.sh cpu_families [NET...] [--batch 4|16|...] [--isa best|avx2|avx512] [--dtype float32|bfloat16] [--rounds N]
+                                  [--next] [--output FOLDER]
 
 Results accumulate in FOLDER by CPU, instruction set, batch and version; --next begins with networks that are not there yet.
 FLEET_TORCH_PYTHON names the interpreter that has torch and torchvision. --isa avx2 limits the libraries (ONEDNN_MAX_CPU_ISA,
@@ -94,10 +95,12 @@ def version():
 def measure(network, options, env):
     """A row of results; None if ours fails."""
     steppers = []
+    arguments = [network, str(options.batch)]
     try:
-        ours = Stepper([os.path.join(BIN, "bench_image_step"), network, str(options.batch)], env, options.limit)
+        dtype = [] if options.dtype == "float32" else [options.dtype]
+        ours = Stepper([os.path.join(BIN, "bench_image_step"), *arguments, *dtype], env, options.limit)
         steppers.append(ours)
-        peer = Stepper([PYTHON, "-B", os.path.join(ROOT, "tests/bench/peers/vision_cpu.py"), network, str(options.batch)], env, options.limit)
+        peer = Stepper([PYTHON, "-B", os.path.join(ROOT, "tests/bench/peers/vision_cpu.py"), *arguments, options.dtype], env, options.limit)
         steppers.append(peer)
         print(f"{network}: {ours.about}" + (f"; {peer.about}" if peer.about else f"; PyTorch: {peer.skipped}"), flush=True)
         commands = [(ours, "step"), (ours, "products")] + ([(peer, layout) for layout in LAYOUTS] if peer.about else [])
@@ -152,6 +155,7 @@ parser = argparse.ArgumentParser(prog="cpu_families")
 parser.add_argument("networks", nargs="*")
 parser.add_argument("--batch", type=int, default=4)
 parser.add_argument("--isa", choices=list(ISA), default="best")
+parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32")
 parser.add_argument("--rounds", type=int, default=5)
 parser.add_argument("--next", action="store_true")
 parser.add_argument("--limit", type=float, default=500, help="seconds a network")
@@ -160,7 +164,8 @@ options = parser.parse_args()
 BIN = os.path.abspath(os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin"))
 PYTHON = os.environ.get("FLEET_TORCH_PYTHON") or os.environ.get("FLEET_PYTHON") or "/usr/bin/python3"
 environment = {**os.environ, **ISA[options.isa], "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-results = accumulated.Results(options.output, f"{cpu_name()} {options.isa} b{options.batch} {version()}")
+settings = f"{options.isa} b{options.batch} {version()}" + ("" if options.dtype == "float32" else f" {options.dtype}")
+results = accumulated.Results(options.output, f"{cpu_name()} {settings}")
 failed = 0
 for network in accumulated.wanted(options.networks, FAMILIES, options.next, results.rows, "cpu_families"):
     row = measure(network, options, environment)

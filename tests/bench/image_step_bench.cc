@@ -5,7 +5,7 @@
 //   products   processor seconds of the step's products alone (plan_products.h)
 //   profile    the operations of two steps, by kind; then "end"
 //
-//   bench_image_step NETWORK BATCH
+//   bench_image_step NETWORK BATCH [bfloat16]
 //
 // Run it with OMP_NUM_THREADS=1. ONEDNN_MAX_CPU_ISA=AVX2 limits oneDNN's kernels, not our loops.
 // Links: train backend_cpu
@@ -61,14 +61,16 @@ void profile(ImageStep& step) {
   std::puts("end");
 }
 
-int run(const std::string& network, int64_t batch) {
+int run(const std::string& network, int64_t batch, bool narrow) {
   set_up_logging("ERROR", "bench");
   cpu::CpuDevice device;
-  ImageStep step(device, network, batch, "{}");
+  ImageStep step(device, network, batch,
+                 narrow ? R"({"amp": true, "amp_configs": {"dtype": "bfloat16"}})" : "{}");
   PlanProducts products(step.executor().plan(), device);
   const dnnl::version_t* version = dnnl_version();
-  std::printf("ready\noneDNN %d.%d.%d, %s, %d threads, float32, %zu products\n", version->major,
-              version->minor, version->patch, isa_name(), omp_get_max_threads(), products.count());
+  std::printf("ready\noneDNN %d.%d.%d, %s, %d threads, %s, %zu products\n", version->major,
+              version->minor, version->patch, isa_name(), omp_get_max_threads(),
+              narrow ? "bfloat16" : "float32", products.count());
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line); std::fflush(stdout)) {
     if (line == "step") {
@@ -91,10 +93,12 @@ int run(const std::string& network, int64_t batch) {
 
 int main(int argc, char** argv) {
   try {
-    if (argc != 3 || std::atoi(argv[2]) < 1) {
-      throw fleet::Error(fleet::ErrorCode::kUsage, "it takes NETWORK BATCH", "arguments");
+    const bool narrow = argc == 4 && std::string(argv[3]) == "bfloat16";
+    if ((argc != 3 && !narrow) || std::atoi(argv[2]) < 1) {
+      throw fleet::Error(fleet::ErrorCode::kUsage, "it takes NETWORK BATCH [bfloat16]",
+                         "arguments");
     }
-    return fleet::bench::run(argv[1], std::atoi(argv[2]));
+    return fleet::bench::run(argv[1], std::atoi(argv[2]), narrow);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench_image_step: %s\n", error.what());
     return 1;

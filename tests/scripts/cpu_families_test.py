@@ -51,6 +51,17 @@ class CpuFamilies(unittest.TestCase):
         with open(os.path.join(folder, names[0])) as file:
             return json.load(file)
 
+    def test_other_type_goes_to_both_programs_and_has_its_own_results(self):
+        for name in ("bench_image_step", "python"):
+            path = os.path.join(self.folder.name, name)
+            with open(path) as file:
+                text = file.read()
+            with open(path, "w") as file:
+                file.write(text.replace("echo ready", 'case "$*" in *" 4 bfloat16") ;; *) echo not narrow >&2; exit 1 ;; esac; echo ready'))
+        self.assertEqual(self.run_main("resnet50", "--dtype", "bfloat16").returncode, 0)
+        self.assertIn("bfloat16", os.listdir(os.path.join(self.folder.name, "out"))[0])
+        self.assertEqual(self.run_main("resnet50").returncode, 1)
+
     def test_ratio_is_that_of_the_better_layout(self):
         self.assertEqual(self.run_main("resnet50", "resnet18").returncode, 0)
         rows = self.rows()

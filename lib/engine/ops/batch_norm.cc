@@ -123,8 +123,8 @@ FLEET_OP(batch_norm) {
   def.help =
       "y = scale (x - mean) / sqrt(variance + epsilon) + bias, with separate statistics for each "
       "channel; momentum is the share of the batch in the running statistics, as in PyTorch; "
-      "is_test uses the running ones; activation \"relu\" is applied to y, and on GPUs \"relu6\", "
-      "\"silu\" and \"hardswish\"";
+      "is_test uses the running ones; activation \"relu\", \"relu6\", \"silu\" or \"hardswish\" "
+      "is applied to y";
   define_norm(def, "");
   def.add_trait<FusesActivations>().types = {"relu"};
   def.add_trait<RecomputesActivations>().types = kRecomputed;

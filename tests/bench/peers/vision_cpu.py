@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """PyTorch's training steps of one of torchvision's or timm's networks on one core: the peer of `scripts/bench.sh cpu_families`.
 
-    vision_cpu.py NETWORK BATCH [LAYOUT...]
+    vision_cpu.py NETWORK BATCH float32|bfloat16 [LAYOUT...]
 
-float32, SGD with momentum, one made-up batch. Prints "ready", a line that describes the process, and for each line of its input, a
+SGD with momentum, one made-up batch; bfloat16: under torch.autocast.
+
+Prints "ready", a line that describes the process, and for each line of its input, a
 layout ("contiguous" or "channels_last"), the processor seconds of a step in that layout.
 """
 import os
@@ -17,7 +19,7 @@ except ImportError as error:
     print(f"SKIP: {error.name} is not installed here")
     sys.exit(0)
 
-network, batch = sys.argv[1], int(sys.argv[2])
+network, batch, dtype = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 torch.set_num_threads(1)
 torch.set_num_interop_threads(1)
 FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
@@ -33,7 +35,9 @@ class Training:
 
     def step(self):
         self.optimizer.zero_grad(set_to_none=True)
-        loss = torch.nn.functional.cross_entropy(self.model(self.images), self.labels)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == "bfloat16"):
+            logits = self.model(self.images)
+        loss = torch.nn.functional.cross_entropy(logits.float(), self.labels)
         loss.backward()
         self.optimizer.step()
         loss.item()
@@ -47,10 +51,10 @@ def build():
     return getattr(torchvision.models, network)(**keys)
 
 
-layouts = {layout: Training(layout) for layout in sys.argv[3:] or FORMATS}
+layouts = {layout: Training(layout) for layout in sys.argv[4:] or FORMATS}
 capability = torch.backends.cpu.get_cpu_capability()
 print(f"ready\ntorch {torch.__version__}, torchvision {torchvision.__version__}, {capability}, {torch.get_num_threads()} threads, "
-      f"float32, {' and '.join(layouts)}, ONEDNN_MAX_CPU_ISA={os.environ.get('ONEDNN_MAX_CPU_ISA', '')}", flush=True)
+      f"{dtype}, {' and '.join(layouts)}, ONEDNN_MAX_CPU_ISA={os.environ.get('ONEDNN_MAX_CPU_ISA', '')}", flush=True)
 for line in sys.stdin:
     training = layouts[line.strip()]
     begin = time.process_time()

@@ -27,6 +27,7 @@ FLEET_BACKEND(cpu) {
     return std::make_unique<cpu::CpuDevice>(cpu::options_from(own), options);
   };
   def.low_precision = low_precision;
+  def.passes = {"fuse_bn_recomputed_act"};
   def.uses_host_memory = true;
   def.uses_host_cores = true;
   def.false_notes = {{"use_cudnn", "model.use_cudnn has no effect on the CPU: there is no cuDNN"}};

@@ -9,6 +9,7 @@ namespace fleet {
 namespace {
 
 using cpu::PrimitiveKernel;
+using cpu::norm_runs::Recomputed;
 using dnnl::memory;
 using dnnl::normalization_flags;
 
@@ -17,6 +18,7 @@ struct BatchNorm {
   DType dtype;
   double epsilon;
   bool is_test, relu, mask;
+  Recomputed activation;
 
   normalization_flags flags() const {
     normalization_flags flags = normalization_flags::use_scale | normalization_flags::use_shift;
@@ -32,17 +34,13 @@ struct BatchNorm {
 };
 
 BatchNorm norm_of(const Attributes& attributes, const Shape& x, DType dtype, bool mask) {
-  const std::string& activation = attributes.text("activation");
-  if (!activation.empty() && activation != "relu") {
-    throw Error(ErrorCode::kUnsupported, "batch_norm: no cpu kernel computes " + activation,
-                "x " + x.text(), "switch the pass fuse_bn_recomputed_act off");
-  }
   return {.x = x,
           .dtype = dtype,
           .epsilon = attributes.number("epsilon"),
           .is_test = attributes.boolean("is_test"),
           .relu = attributes.text("activation") == "relu",
-          .mask = mask};
+          .mask = mask,
+          .activation = cpu::norm_runs::recomputed_of(attributes.text("activation"))};
 }
 
 // The same tensor with four dimensions.
@@ -88,6 +86,11 @@ bool uses_loops(const Shape& x, const Layout& layout) {
   return layout == Layout::plain(x) && cpu::ChannelRuns(x, layout).length >= kMinPixels;
 }
 
+// oneDNN has no activation but relu.
+bool uses_loops(const BatchNorm& norm, const Layout& layout) {
+  return norm.activation != Recomputed::kNone || uses_loops(norm.x, layout);
+}
+
 // Loops of oneDNN without vectors: its reference, and those for other channels last than it has
 // vectors for.
 bool is_slow(const dnnl::primitive_desc_base& desc) {
@@ -114,10 +117,11 @@ void forward_layouts(LayoutQuery& query) {
   const Var& x = query.input_var(0);
   const BatchNorm norm = norm_of(query.attributes(), x.shape, x.dtype, query.has_output(5));
   cpu::translated("batch_norm of " + x.shape.text(), [&] {
-    const Layout layout = fast_layout(norm, query.input(0));
+    const Layout layout = norm.activation == Recomputed::kNone ? fast_layout(norm, query.input(0))
+                                                               : cpu::channel_run_layout(query);
     query.need(0, layout);
     query.give(0, layout);
-    if (uses_loops(x.shape, layout)) {
+    if (uses_loops(norm, layout)) {
       if (norm.mask) {
         query.give(5, norm.relu ? cpu::norm_mask(x.shape, layout) : no_mask());
       }
@@ -264,7 +268,8 @@ std::unique_ptr<Kernel> forward_loops(const BatchNorm& norm, const KernelContext
                                    .relu = norm.relu,
                                    .epsilon = norm.epsilon,
                                    .momentum = context.attributes().number("momentum"),
-                                   .workspace = context.workspace});
+                                   .workspace = context.workspace,
+                                   .activation = norm.activation});
 }
 
 std::unique_ptr<Kernel> backward_loops(const BatchNorm& norm, const KernelContext& context) {
@@ -293,7 +298,7 @@ FLEET_KERNEL(cpu, batch_norm) {
     const Argument& x = context.inputs[0];
     const BatchNorm norm =
         norm_of(context.attributes(), x.shape, x.dtype, static_cast<bool>(context.outputs[5]));
-    if (uses_loops(x.shape, x.layout)) return forward_loops(norm, context);
+    if (uses_loops(norm, x.layout)) return forward_loops(norm, context);
     return cpu::translated("batch_norm of " + x.shape.text(), [&] {
       return std::make_unique<BatchNormKernel>(forward(norm, x.layout), context);
     });

@@ -96,15 +96,15 @@ struct ChannelRuns {
 };
 
 // For each group, runs first(group, image) on all images, then middle(group), then last(group,
-// image) on all images. If the image is large, one thread processes one group after another, while
-// its memory is in the cache; otherwise memory is traversed sequentially. The results do not depend
-// on the number of threads.
+// image) on all images. If the images have `large` bytes, one thread processes one group after
+// another, while its memory is in the cache; otherwise memory is traversed sequentially. The
+// results do not depend on the number of threads.
+inline constexpr size_t kLarge = size_t{32} << 20;  // below this, sequential access is faster
 template <typename First, typename Middle, typename Last>
-void for_each_group(const ChannelRuns& runs, size_t element_size, First first, Middle middle,
-                    Last last) {
-  constexpr size_t kLarge = size_t{32} << 20;  // bytes: below this, sequential access is faster
+void for_each_group(const ChannelRuns& runs, size_t element_size, size_t large, First first,
+                    Middle middle, Last last) {
   const size_t bytes = static_cast<size_t>(runs.images * runs.image_stride) * element_size;
-  if (runs.groups >= 2 * omp_get_max_threads() && bytes >= kLarge) {
+  if (runs.groups >= 2 * omp_get_max_threads() && bytes >= large) {
 #pragma omp parallel for
     for (int64_t group = 0; group < runs.groups; ++group) {
       for (int64_t image = 0; image < runs.images; ++image) first(group, image);

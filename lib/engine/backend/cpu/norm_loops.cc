@@ -9,7 +9,9 @@ namespace {
 
 using norm_runs::add_moments;
 using norm_runs::Factors;
+using norm_runs::kBlock;
 using norm_runs::Partial;
+using norm_runs::Recomputed;
 using norm_runs::Terms;
 
 // Processes one group of channels after another, so that the data that the first pass brings into
@@ -26,6 +28,12 @@ struct Moments {
   }
 };
 
+// With a recomputed activation, more time passes between two passes over a group: its memory is
+// worth keeping in the L2 cache.
+size_t large_images(Recomputed activation) {
+  return activation == Recomputed::kNone ? kLarge : size_t{1} << 20;
+}
+
 template <typename T>
 class Forward {
  public:
@@ -41,13 +49,14 @@ class Forward {
 
   void run() {
     for_each_group(
-        runs_, sizeof(T),
+        runs_, sizeof(T), large_images(arg_.activation),
         [&](int64_t group, int64_t image) {
           if (!arg_.is_test) measure(group, image);
         },
         [&](int64_t group) { settle(group); },
         [&](int64_t group, int64_t image) {
           const int64_t at = runs_.offset(image, group);
+          if (arg_.activation != Recomputed::kNone) return activate(group, at);
           norm_runs::apply(x_ + at, z_ ? z_ + at : nullptr, terms_[group], arg_.relu, runs_.length,
                            y_ + at, arg_.mask ? arg_.mask + runs_.tile(image, group) : nullptr);
         });
@@ -64,6 +73,13 @@ class Forward {
     Partial& partial = this->partial(group, image);
     partial = {};
     add_moments(x, shift, runs_.length, partial.first, partial.second);
+  }
+
+  void activate(int64_t group, int64_t at) {
+    for (int64_t begin = 0; begin < runs_.length; begin += kBlock) {
+      norm_runs::activate(x_ + at + begin, terms_[group], arg_.activation,
+                          std::min(kBlock, runs_.length - begin), y_ + at + begin);
+    }
   }
 
   void settle(int64_t group) {
@@ -139,20 +155,27 @@ class Backward {
         dx_(static_cast<T*>(arguments.dx)),
         partials_(static_cast<Partial*>(arguments.workspace)),
         factors_(runs_.groups),
-        gradient_{{}, arguments.mask, static_cast<T*>(arguments.dz)} {
+        terms_(arguments.activation == Recomputed::kNone ? 0 : runs_.groups),
+        gradient_{{},
+                  arguments.mask,
+                  static_cast<T*>(arguments.dz),
+                  arguments.activation,
+                  terms_.data()} {
     for (const void* dy : arguments.dy) gradient_.dy.push_back(static_cast<const T*>(dy));
-    // The gradient after the activation is stored if it is an output or a sum.
-    if (arg_.dz || gradient_.dy.size() == 1) return;
+    // The gradient after the activation is stored if it is an output, a sum or recomputed.
+    const bool recomputes = arg_.activation != Recomputed::kNone;
+    if (arg_.dz || (gradient_.dy.size() == 1 && !recomputes)) return;
     gradient_.formed = dx_;
-    FLEET_CHECK(dx_, "a sum of gradients without an output");
+    FLEET_CHECK(dx_ || recomputes, "a sum of gradients without an output");
   }
 
   void run() {
     for (int64_t group = 0; group < runs_.groups; ++group) {
       runs_.fill(factors_[group].mean, group, [&](int64_t c) { return arg_.mean[c]; });
+      if (!terms_.empty()) set_terms(group);
     }
     for_each_group(
-        runs_, sizeof(T),
+        runs_, sizeof(T), large_images(arg_.activation),
         [&](int64_t group, int64_t image) {
           gradient_.add_up(runs_, group, image, x_, factors_[group].mean,
                            partials_[group * runs_.images + image]);
@@ -169,6 +192,15 @@ class Backward {
   }
 
  private:
+  double inverse(int64_t c) const { return 1 / std::sqrt(arg_.variance[c] + arg_.epsilon); }
+
+  void set_terms(int64_t group) {
+    Terms& terms = terms_[group];
+    runs_.fill(terms.mean, group, [&](int64_t c) { return arg_.mean[c]; });
+    runs_.fill(terms.factor, group, [&](int64_t c) { return arg_.scale[c] * inverse(c); });
+    runs_.fill(terms.bias, group, [&](int64_t c) { return arg_.bias[c]; });
+  }
+
   void settle(int64_t group) {
     double sums[kTileLanes] = {}, products[kTileLanes] = {};  // by lane
     for (int64_t image = 0; image < runs_.images; ++image) {
@@ -178,7 +210,6 @@ class Backward {
         products[lane] += runs_.fold(partial.second, lane);
       }
     }
-    const auto inverse = [&](int64_t c) { return 1 / std::sqrt(arg_.variance[c] + arg_.epsilon); };
     for (int64_t lane = 0; lane < runs_.lanes; ++lane) {
       const int64_t channel = group * runs_.lanes + lane;
       if (channel >= runs_.channels) break;
@@ -203,6 +234,7 @@ class Backward {
   T* dx_;
   Partial* partials_;
   std::vector<Factors> factors_;
+  std::vector<Terms> terms_;  // per group, with a recomputed activation
   norm_runs::Gradient<T> gradient_;
 };
 

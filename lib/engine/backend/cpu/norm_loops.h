@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/cpu/channel_runs.h"
+#include "backend/cpu/norm_runs.h"
 
 namespace fleet::cpu {
 
@@ -27,8 +28,9 @@ struct NormForwardArguments {
   bool relu = true;
   double epsilon, momentum;
   void* workspace;
+  norm_runs::Recomputed activation = norm_runs::Recomputed::kNone;  // else no relu, z or mask
 };
-// y = max(batch_norm(x) + z, 0); without relu batch_norm(x) + z
+// y = max(batch_norm(x) + z, 0); without relu batch_norm(x) + z; or activation(batch_norm(x))
 std::unique_ptr<Kernel> norm_forward_kernel(const NormForwardArguments& arguments);
 
 struct NormBackwardArguments {
@@ -42,6 +44,8 @@ struct NormBackwardArguments {
   bool is_test;
   double epsilon;
   void* workspace;
+  norm_runs::Recomputed activation = norm_runs::Recomputed::kNone;  // else no mask or dz
+  const float* bias = nullptr;                                      // with an activation
 };
 std::unique_ptr<Kernel> norm_backward_kernel(const NormBackwardArguments& arguments);
 

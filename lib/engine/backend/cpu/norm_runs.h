@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "backend/cpu/channel_runs.h"
@@ -39,6 +40,19 @@ template <typename T>
 void add_products(const T* dy, const uint16_t* mask, const T* x, const float* mean, int64_t count,
                   double* sums, double* products);
 
+// Activations whose gradient computes their input, n = (x - mean) * factor + bias, again.
+enum class Recomputed { kNone, kRelu6, kSilu, kHardSwish };
+Recomputed recomputed_of(const std::string& activation);  // kNone: any other
+
+// y = activation(n). At most kBlock elements.
+template <typename T>
+void activate(const T* x, const Terms& terms, Recomputed activation, int64_t count, T* y);
+
+// g = activation'(n) * dy; g may be dy. At most kBlock elements.
+template <typename T>
+void activate_gradient(const T* x, const Terms& terms, Recomputed activation, const T* dy,
+                       int64_t count, T* g);
+
 // Constants of combine(), per group.
 struct Factors {
   float mean[kTileLanes], a[kTileLanes], b[kTileLanes], c[kTileLanes];
@@ -53,12 +67,15 @@ struct Partial {
   double first[kTileLanes], second[kTileLanes];
 };
 
-// The gradient of the normalization: the sum of `dy` where the mask passes it.
+// The gradient of the normalization: the sum of `dy` where the mask passes it, or through a
+// recomputed activation.
 template <typename T>
 struct Gradient {
   std::vector<const T*> dy;
   const uint16_t* mask;
   T* formed;  // where it is stored; null: it is not, and there is one dy
+  Recomputed activation = Recomputed::kNone;
+  const Terms* terms = nullptr;  // per group, with an activation
 
   const T* values() const { return formed ? formed : dy[0]; }
   const uint16_t* mask_of_values() const { return formed ? nullptr : mask; }
@@ -72,18 +89,26 @@ struct Gradient {
       const int64_t count = std::min(kBlock, runs.length - begin);
       const int64_t at = runs.offset(image, group) + begin;
       const uint16_t* bits = mask ? mask + runs.tile(image, group) + begin / kTileLanes : nullptr;
-      if (formed) form_block(at, bits, count);
-      add_products(values() + at, formed ? nullptr : bits, x + at, mean, count, partial.first,
-                   partial.second);
+      T block[kBlock];
+      const bool recomputes = activation != Recomputed::kNone;
+      T* to = formed ? formed + at : (recomputes ? block : nullptr);
+      const T* g = dy[0] + at;
+      if (to && (!recomputes || dy.size() > 1)) {
+        form_block(at, bits, count, to);
+        g = to;
+      }
+      if (recomputes) {
+        activate_gradient(x + at, terms[group], activation, g, count, to);
+        g = to;
+      }
+      add_products(g, to ? nullptr : bits, x + at, mean, count, partial.first, partial.second);
     }
   }
 
  private:
-  void form_block(int64_t at, const uint16_t* bits, int64_t count) const {
-    form(dy[0] + at, dy.size() > 1 ? dy[1] + at : nullptr, bits, false, count, formed + at);
-    for (size_t k = 2; k < dy.size(); ++k) {
-      form<T>(dy[k] + at, nullptr, bits, true, count, formed + at);
-    }
+  void form_block(int64_t at, const uint16_t* bits, int64_t count, T* to) const {
+    form(dy[0] + at, dy.size() > 1 ? dy[1] + at : nullptr, bits, false, count, to);
+    for (size_t k = 2; k < dy.size(); ++k) form<T>(dy[k] + at, nullptr, bits, true, count, to);
   }
 };
 
