@@ -40,7 +40,7 @@ trap 'rm -rf "$results"' EXIT
 # compiler's own headers.
 mkdir "$results/include" "$results/multiarch"
 for name in absl boost CLI fmt gloo google grpc grpcpp minizip nlohmann oneapi openssl rocksdb spdlog webp 'dnnl*' gif_lib.h jerror.h \
-            jmorecfg.h jpeglib.h 'png*.h' zconf.h zlib.h; do
+            jmorecfg.h jpeglib.h 'png*.h' 'tiff*.h' zconf.h zlib.h; do
   for header in /usr/include/$name; do
     [ ! -e "$header" ] || ln -s "$header" "$results/include/"
   done

@@ -126,7 +126,7 @@ awk -v tasks="$tasks" '
       else if (header ~ /^nlohmann\//) owner = "^lib/common/base/json_text\\.cc$"
       else if (header ~ /^spdlog\//) owner = "^lib/common/base/log\\.|^lib/common/base/"
       else if (header == "zlib.h") owner = "^lib/engine/(data/|text/gzip_text)"
-      else if (header ~ /^(jpeglib|turbojpeg|jerror|png|gif_lib|webp\/.*)\.h$/) owner = "^lib/engine/data/"
+      else if (header ~ /^(jpeglib|turbojpeg|jerror|png|gif_lib|tiffio|webp\/.*)\.h$/) owner = "^lib/engine/data/"
       else if (header ~ /^rocksdb\//) owner = "^lib/engine/ps/tables/rocksdb_store"
       else if (header ~ /^minizip\//) owner = "^lib/engine/train/zip_file"
       else if (header ~ /^openssl\//) owner = "^lib/common/transport/(certificates|datagram_heartbeats)"

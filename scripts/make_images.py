@@ -90,3 +90,13 @@ raw("five_six_five.bmp", bitmap(16, rows_of(2, 16), masks=struct.pack("<III", 0x
 raw("thirty_two_bits.bmp", bitmap(32, rows_of(4, 32)))
 raw("masks.bmp", bitmap(32, rows_of(4, 32), masks=struct.pack("<III", 0xFF000000, 0xFF0000, 0xFF00)))
 raw("top_down.bmp", bitmap(24, rows_of(3, 24), height=-HEIGHT))
+
+save("rgb.tiff", plain)
+save("lzw.tiff", plain, compression="tiff_lzw")
+save("deflate.tiff", plain, compression="tiff_adobe_deflate")
+save("palette.tiff", few)
+save("two.tiff", plain.convert("1"), compression="group4")
+save("grey.tiff", plain.convert("L"), compression="packbits")
+save("alpha.tiff", clear)
+save("pages.tiff", plain, save_all=True, append_images=[picture(2)])
+save("left_bottom.tiff", plain, tiffinfo={0x112: 8})

@@ -13,7 +13,7 @@ packages=(
   libcli11-dev nlohmann-json3-dev libspdlog-dev libboost-dev                           # arguments, job files, logs, Asio
   libdnnl-dev ocl-icd-opencl-dev                                                       # CPU kernels (oneDNN's CMake file asks for OpenCL)
   libgloo-dev                                                                          # transport between hosts
-  libjpeg62-turbo-dev libpng-dev libwebp-dev libgif-dev zlib1g-dev                     # images, idx.gz
+  libjpeg62-turbo-dev libpng-dev libwebp-dev libgif-dev libtiff-dev zlib1g-dev         # images, idx.gz
   libminizip-dev                                                                       # PyTorch's files of weights
   librocksdb-dev                                                                       # sparse tables larger than memory
 )

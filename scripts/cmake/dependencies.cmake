@@ -29,6 +29,7 @@ fleet_find_library(minizip minizip/unzip.h minizip)
 fleet_find_library(webp webp/decode.h webp)
 fleet_find_library(webpdemux webp/demux.h webpdemux)
 fleet_find_library(gif gif_lib.h gif)
+fleet_find_library(tiff tiffio.h tiff)
 # RocksDB, for sparse tables larger than memory; left out with one message if it is missing. Not its CMake file, which asks for
 # the packages of all its compressions.
 find_path(FLEET_rocksdb_INCLUDE rocksdb/db.h)

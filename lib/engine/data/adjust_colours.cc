@@ -105,6 +105,25 @@ void solarize(const ImagePlanes& p, float threshold) {
   }
 }
 
+void solarize_add(const ImagePlanes& p, float more) {
+  constexpr float kHalf = 127.5f / 255;  // between two values of 8 bits
+  for (size_t i = 0; i < p.image.count(); ++i) {
+    if (p.pixels[i] < kHalf) p.pixels[i] = std::min(p.pixels[i] + more, 1.0f);
+  }
+}
+
+void invert(const ImagePlanes& p) {
+  for (size_t i = 0; i < p.image.count(); ++i) p.pixels[i] = 1 - p.pixels[i];
+}
+
+void make_grey(const ImagePlanes& p) {
+  const size_t count = p.plane();
+  for (size_t i = 0; i < count; ++i) {
+    const float value = grey(p, count, i);
+    for (int c = 0; c < p.image.channels; ++c) p.pixels[c * count + i] = value;
+  }
+}
+
 void autocontrast(const ImagePlanes& p) {
   const size_t count = p.plane();
   for (int c = 0; c < p.image.channels; ++c) {

@@ -23,14 +23,40 @@ void autocontrast(const ImagePlanes& planes);
 // Equalizes the histogram of each channel, of 256 values.
 void equalize(const ImagePlanes& planes);
 
-// The following move pixels by an affine map, to the nearest pixel; pixels from outside the image
-// are 0.
+void invert(const ImagePlanes& planes);
+// Adds `more` to values below one half, at most up to 1, as timm does.
+void solarize_add(const ImagePlanes& planes, float more);
+// Replaces colours by their grey; the image keeps its channels.
+void make_grey(const ImagePlanes& planes);
+// kernel_size: odd, at most twice the shorter side. Beyond the edges the image is reflected.
+void gaussian_blur(const ImagePlanes& planes, int kernel_size, double sigma);
+// Pillow's GaussianBlur: three boxes along each axis. Beyond the edges pixels are repeated.
+void blur_like_pillow(const ImagePlanes& planes, double radius);
 
-// By whole pixels, to the right and down.
-void translate(const ImagePlanes& planes, int x, int y);
+// How pixels are moved by an affine map.
+struct Sampling {
+  enum class Filter { kNearest, kBilinear, kBicubic };
+  enum class Outside {
+    kBlack,  // pixels outside the image are 0, as in torchvision
+    kMean,   // as in timm on Pillow: places outside get round(255 * data.mean) / 255, and a filter
+             // takes the nearest pixel of the image for one outside
+  };
+  Filter filter = Filter::kNearest;
+  Outside outside = Outside::kBlack;
+};
+
+// To the right and down, in pixels.
+void translate(const ImagePlanes& planes, double x, double y, const Sampling& sampling = {});
 // Around the image's upper left corner; slopes as of RandAugment's ShearX and ShearY.
-void shear(const ImagePlanes& planes, double x_slope, double y_slope);
+void shear(const ImagePlanes& planes, double x_slope, double y_slope,
+           const Sampling& sampling = {});
 // Around the image's centre, counter-clockwise.
-void rotate(const ImagePlanes& planes, double degrees);
+void rotate(const ImagePlanes& planes, double degrees, const Sampling& sampling = {});
+
+// torchvision's affine(): around the image's centre, angles in degrees, clockwise.
+struct Affine {
+  double degrees = 0, right = 0, down = 0, scale = 1, shear_x = 0, shear_y = 0;
+};
+void move(const ImagePlanes& planes, const Affine& by, const Sampling& sampling = {});
 
 }  // namespace fleet::data

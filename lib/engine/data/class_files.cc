@@ -22,8 +22,8 @@ std::string ending_of(const std::string& name) {
 
 // Image formats that this library does not read.
 bool is_other_image(const std::string& ending) {
-  static const std::set<std::string> endings = {".tif",  ".tiff", ".ppm",  ".pgm", ".jp2",
-                                                ".avif", ".heic", ".heif", ".jxl"};
+  static const std::set<std::string> endings = {".ppm",  ".pgm",  ".jp2", ".avif",
+                                                ".heic", ".heif", ".jxl"};
   return endings.contains(ending);
 }
 
@@ -97,7 +97,8 @@ void for_each_entry(const std::string& folder,
 }
 
 bool is_image_name(const std::string& name) {
-  static const std::set<std::string> endings = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif"};
+  static const std::set<std::string> endings = {".jpg", ".jpeg", ".png", ".webp",
+                                                ".bmp", ".gif",  ".tif", ".tiff"};
   return endings.contains(ending_of(name));
 }
 

@@ -29,7 +29,6 @@ std::string format_of(std::string_view text) {
     return text.size() >= at + magic.size() && text.substr(at, magic.size()) == magic;
   };
   using namespace std::string_view_literals;
-  if (has(0, "II*\0"sv) || has(0, "MM\0*"sv)) return "TIFF";
   if (has(4, "ftypavif")) return "AVIF";
   if (has(4, "ftyphei") || has(4, "ftypmif1")) return "HEIF";
   if (has(4, "jP  ")) return "JPEG 2000";
@@ -107,7 +106,7 @@ bool Decoder::open(std::span<const uint8_t> bytes, int channels) {
   return false;
 }
 
-// "JPEG, PNG, WebP, GIF or BMP".
+// "JPEG, PNG, WebP, GIF, BMP or TIFF".
 std::string Decoder::known_names() const {
   std::string text;
   for (const Known& known : formats_) {

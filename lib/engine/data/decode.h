@@ -1,4 +1,4 @@
-// Decodes JPEG, PNG, WebP, GIF and BMP to pixels, limited to the needed part.
+// Decodes JPEG, PNG, WebP, GIF, BMP and TIFF to pixels, limited to the needed part.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,11 @@ CropGeometry whole_image(int height, int width);
 // A JPEG is entropy-decoded down to the region's last row; only blocks that the region touches are
 // transformed, by an inverse DCT of half, quarter or eighth size if the geometry allows it and the
 // region stays at least as large as the output. Grey, YCbCr, RGB, CMYK and YCCK are converted to
-// the requested channels; 16-bit PNGs lose their low byte; transparency is ignored, as in Pillow
+// the requested channels; 16-bit samples lose their low byte; transparency is ignored, as in Pillow
 // and torchvision, and so is the EXIF orientation of a JPEG unless data.exif is apply. A JPEG
 // that ends early, or has broken entropy code, within the rows that are read counts as damaged. The
-// other formats are decoded as a whole; of animations, only the first frame.
+// other formats are decoded as a whole; of animations and TIFFs, only the first frame or page.
+// TIFFs are turned upright by their own note, as in Pillow.
 class Decoder {
  public:
   // upright: turns and mirrors a JPEG as its camera has noted (EXIF). Such an image is decoded as a

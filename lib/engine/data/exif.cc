@@ -24,7 +24,7 @@ bool starts_with(Bytes bytes, std::string_view text) {
 
 // tiff: the block behind the name "Exif". Its first directory has the orientation.
 int orientation_of(Bytes tiff) {
-  constexpr uint32_t kOrientation = 0x0112, kShort = 3;
+  constexpr uint32_t kOrientation = 0x0112, kShort = 3, kLong = 4;
   constexpr size_t kEntry = 12;
   const bool little_endian = starts_with(tiff, "II");
   if (!little_endian && !starts_with(tiff, "MM")) return 1;
@@ -34,8 +34,9 @@ int orientation_of(Bytes tiff) {
     const size_t entry = directory + 2 + i * kEntry;
     if (entry >= tiff.size()) break;
     if (number_at(tiff, entry, 2, little_endian) != kOrientation) continue;
-    if (number_at(tiff, entry + 2, 2, little_endian) != kShort) return 1;
-    const uint32_t value = number_at(tiff, entry + 8, 2, little_endian);
+    const uint32_t type = number_at(tiff, entry + 2, 2, little_endian);
+    if (type != kShort && type != kLong) return 1;
+    const uint32_t value = number_at(tiff, entry + 8, type == kShort ? 2 : 4, little_endian);
     return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
   }
   return 1;

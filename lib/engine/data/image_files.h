@@ -40,7 +40,10 @@ class ImageFiles : public Source {
   std::vector<std::string> class_names_;
 };
 
-// Files with other endings than .jpg, .jpeg, .png, .webp, .bmp and .gif, by ending in lower case
+// For messages: what is_image_name() accepts.
+inline constexpr const char* kImageEndings = ".jpg, .jpeg, .png, .webp, .bmp, .gif, .tif, .tiff";
+
+// Files with other endings than those of kImageEndings, by ending in lower case
 // ("" for none): their number, and one example.
 struct SkippedFiles {
   int64_t count = 0;
@@ -86,7 +89,7 @@ std::string images_text(int64_t count);
 // image name that is not a file is both noted and returned. kIo if a folder cannot be listed.
 std::vector<std::string> images_below(const std::string& folder, ClassFolderReport* notes);
 
-// ".tiff (12, such as a/b.tiff), .txt (1, such as a/c.txt)"; known image formats first.
+// ".ppm (12, such as a/b.ppm), .txt (1, such as a/c.txt)"; known image formats first.
 std::string text_of(const SkippedByExtension& left_out);
 
 // Calls body for each line of the file, without its newline. Never holds the whole file in memory.

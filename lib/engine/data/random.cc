@@ -1,5 +1,6 @@
 #include "data/random.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -86,6 +87,17 @@ int64_t RandomStream::below(int64_t count) {
 double draw_beta(double alpha, RandomStream& random) {
   const double a = log_gamma_draw(alpha, random), b = log_gamma_draw(alpha, random);
   return 1 / (1 + std::exp(b - a));
+}
+
+std::vector<double> draw_dirichlet(double alpha, int count, RandomStream& random) {
+  std::vector<double> shares(count);
+  for (double& share : shares) share = log_gamma_draw(alpha, random);
+  // Relative to the largest, since with a small alpha each of them may underflow.
+  const double largest = *std::max_element(shares.begin(), shares.end());
+  double sum = 0;
+  for (double& share : shares) sum += share = std::exp(share - largest);
+  for (double& share : shares) share /= sum;
+  return shares;
 }
 
 }  // namespace fleet::data

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace fleet::data {
 
@@ -39,5 +40,7 @@ class RandomStream {
 
 // A draw from Beta(alpha, alpha), for mixup and cutmix; alpha > 0: within [0, 1].
 double draw_beta(double alpha, RandomStream& random);
+// A draw from the Dirichlet distribution with `count` parameters alpha > 0: shares with sum 1.
+std::vector<double> draw_dirichlet(double alpha, int count, RandomStream& random);
 
 }  // namespace fleet::data

@@ -84,9 +84,8 @@ std::string some(const std::vector<std::string>& names) {
 void check_empty(const std::vector<std::string>& empty, const std::string& folder,
                  const std::string& others, const SourceContext& context) {
   if (empty.empty()) return;
-  const std::string what =
-      "class folders without an image (.jpg, .jpeg, .png, .webp, .bmp, .gif): " + some(empty) +
-      (others.empty() ? "" : "; other files: " + others);
+  const std::string what = "class folders without an image (" + std::string(kImageEndings) +
+                           "): " + some(empty) + (others.empty() ? "" : "; other files: " + others);
   if (context.train) {
     throw Error(ErrorCode::kUsage, what, folder, "put images into them, or remove them");
   }
@@ -138,7 +137,7 @@ void report_ignored(const std::string& folder, const IgnoredFolders& ignored) {
 void warn_skipped_files(const std::string& folder, const std::string& others,
                         int64_t unclassified) {
   if (!others.empty()) {
-    spdlog::warn("{}: only JPEG, PNG, WebP, BMP and GIF files are read; skipped: {}",
+    spdlog::warn("{}: only JPEG, PNG, WebP, BMP, GIF and TIFF files are read; skipped: {}",
                  shown_path(folder), others);
   }
   if (unclassified > 0) {
@@ -198,7 +197,7 @@ std::unique_ptr<Source> open_image_folder(const Settings& split, const SourceCon
   const std::string others = text_of(notes.left_out);
   if (files.empty()) {
     throw Error(ErrorCode::kUsage,
-                "its class folders contain no image (.jpg, .jpeg, .png, .webp, .bmp, .gif)" +
+                "its class folders contain no image (" + std::string(kImageEndings) + ")" +
                     (others.empty() ? "" : ", but " + others),
                 folder);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -70,19 +71,29 @@ void refuse_row(const std::string& what, const std::string& where, const std::st
   throw Error(ErrorCode::kUsage, what, where, next);
 }
 
-// Calls body with the fields of each row and its place.
+// Calls body with the fields of each row and its place and line.
 template <typename Body>
 void for_each_row(const std::string& table, const TableKeys& keys, Body body) {
   read_table(table, keys.request, [&](const TableRow& row) {
     const std::string where = table + ":" + std::to_string(row.line);
     if (!row.wrong.empty()) refuse_row(row.wrong, where, "correct the row");
-    body(row.fields, where);
+    body(row.fields, where, row.line);
   });
 }
 
-bool is_integer(const std::string& name) {
-  long long number = 0;  // NOLINT(runtime/int): type of parse_int()
-  return parse_int(name, &number);
+// "3", or "3.0", as programs write whole numbers in columns with gaps.
+bool parse_label(const std::string& name, int64_t* number) {
+  long long value = 0;  // NOLINT(runtime/int): type of parse_int()
+  const size_t point = std::min(name.find('.'), name.size());
+  const bool whole = name.find_first_not_of('0', point + 1) == std::string::npos;
+  if (point + 1 == name.size() || !whole || !parse_int(name.substr(0, point), &value)) return false;
+  *number = value;
+  return true;
+}
+
+bool is_number(const std::string& name) {
+  int64_t number = 0;
+  return parse_label(name, &number);
 }
 
 // The class of each label.
@@ -104,7 +115,7 @@ class Classes {
       names_ = found_names(split, context, keys);
     } else {  // they may name numbers
       numbered =
-          std::ranges::none_of(names_, is_integer) && found_names(split, context, keys).empty();
+          std::ranges::none_of(names_, is_number) && found_names(split, context, keys).empty();
     }
     if (count_ > 0 && !names_.empty() && std::ssize(names_) != count_) {
       refuse_count(std::ssize(names_), "label");
@@ -117,11 +128,11 @@ class Classes {
 
   int64_t number_of(const std::string& label, const std::string& where) const {
     if (const auto found = numbers_.find(label); found != numbers_.end()) return found->second;
-    long long number = -1;  // NOLINT(runtime/int): type of parse_int()
-    const bool is_number = parse_int(label, &number);
+    int64_t number = -1;
+    const bool is_known = parse_label(label, &number);
     const int64_t limit = names_.empty() ? count_ : std::ssize(names_);
-    if (is_number && ignored_ && number == *ignored_) return number;
-    if (numbers_.empty() && is_number && number >= 0 && (limit == 0 || number < limit)) {
+    if (is_known && ignored_ && number == *ignored_) return number;
+    if (numbers_.empty() && is_known && number >= 0 && (limit == 0 || number < limit)) {
       return number;
     }
     refuse_row(label.empty() ? "the label is empty"
@@ -136,12 +147,13 @@ class Classes {
     const bool trained = context.train_split && !context.train_split->text("file").empty();
     const std::string table = table_path(trained ? *context.train_split : split, context);
     std::set<std::string> found;
-    for_each_row(table, keys, [&](const std::vector<std::string>& fields, const std::string&) {
-      for (const std::string& name : names_in(fields[1], keys)) {
-        if (!name.empty()) found.insert(name);
-      }
-    });
-    if (std::ranges::all_of(found, is_integer)) return {};
+    for_each_row(table, keys,
+                 [&](const std::vector<std::string>& fields, const std::string&, int64_t) {
+                   for (const std::string& name : names_in(fields[1], keys)) {
+                     if (!name.empty()) found.insert(name);
+                   }
+                 });
+    if (std::ranges::all_of(found, is_number)) return {};
     return {found.begin(), found.end()};
   }
 
@@ -193,6 +205,32 @@ void check_listed_file(const std::string& path, const std::string& where) {
              where, "correct the row, or set data.root or data.image_ending");
 }
 
+// Refuses a file whose rows disagree. lines: of the rows of all.
+void check_repeated_files(const LabelledFiles& all, const std::vector<int64_t>& lines,
+                          const std::string& table, const TableKeys& keys) {
+  std::vector<size_t> order(all.files.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {},
+                           [&](size_t i) -> const std::string& { return all.files[i].path; });
+  const auto targets = [&](size_t i) {
+    return std::multiset(all.labels.begin() + all.begins[i],
+                         all.labels.begin() + all.begins[i + 1]);
+  };
+  for (size_t k = 1; k < order.size(); ++k) {
+    const size_t first = order[k - 1], second = order[k];
+    const ImageFile &one = all.files[first], &other = all.files[second];
+    if (one.path != other.path) continue;
+    if (one.label == other.label && targets(first) == targets(second)) continue;
+    refuse_row("the file '" + shown_path(other.path) + "' has another label in line " +
+                   std::to_string(lines[first]),
+               table + ":" + std::to_string(lines[second]),
+               keys.labels == Labels::kOne
+                   ? "keep one row of a file, or train the task multi_label with all labels of a "
+                     "file in one row (data.label_separator)"
+                   : "write all labels of a file in one row");
+  }
+}
+
 std::unique_ptr<Source> open_image_table(const Settings& split, const SourceContext& given) {
   if (split.text("file").empty()) {
     return no_test_data(given, given.train ? "data.train.file" : "data.test.file");
@@ -204,20 +242,24 @@ std::unique_ptr<Source> open_image_table(const Settings& split, const SourceCont
   const std::string folder =
       given.root.empty() ? fs::path(table).parent_path().string() : given.root;
   LabelledFiles all{.files = {}, .labels = {}, .begins = {0}};
-  for_each_row(table, keys, [&](const std::vector<std::string>& fields, const std::string& where) {
-    std::string name(trim(fields[0]));
-    if (name.empty()) refuse_row("the row names no file", where, "correct the row");
-    if (!keys.ending.empty() && !is_image_name(name)) name += keys.ending;
-    const std::string path = under_root(folder, name);
-    if (all.files.size() < kFilesChecked) check_listed_file(path, where);
-    const bool one = keys.labels == Labels::kOne;
-    all.files.push_back({path, one ? classes.number_of(fields[1], where) : 0});
-    if (!one) add_targets(fields, keys, classes, where, &all.labels);
-    all.begins.push_back(all.labels.size());
-  });
+  std::vector<int64_t> lines;
+  for_each_row(table, keys,
+               [&](const std::vector<std::string>& fields, const std::string& where, int64_t line) {
+                 std::string name(trim(fields[0]));
+                 if (name.empty()) refuse_row("the row names no file", where, "correct the row");
+                 if (!keys.ending.empty() && !is_image_name(name)) name += keys.ending;
+                 const std::string path = under_root(folder, name);
+                 if (all.files.size() < kFilesChecked) check_listed_file(path, where);
+                 const bool one = keys.labels == Labels::kOne;
+                 all.files.push_back({path, one ? classes.number_of(fields[1], where) : 0});
+                 if (!one) add_targets(fields, keys, classes, where, &all.labels);
+                 all.begins.push_back(all.labels.size());
+                 lines.push_back(line);
+               });
   if (all.files.empty()) {
     throw Error(ErrorCode::kUsage, "the table names no image", table, "write a row for each image");
   }
+  check_repeated_files(all, lines, table, keys);
   std::vector<std::string> names;
   for (const std::string& name : classes.names()) names.push_back(shown_path(name));
   if (keys.labels == Labels::kOne) {

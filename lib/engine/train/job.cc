@@ -88,6 +88,9 @@ Schema train_schema() {
               "value of warmup_gamma in the formula of train.ema.warmup")
       .number("ema.warmup_power", 2.0 / 3, 1e-6, 100,
               "value of warmup_power in the formula of train.ema.warmup");
+  schema.boolean("frozen_batch_norm", true,
+                 "batch norms whose parameters are frozen use their running statistics, which stay "
+                 "as they are; false: they use the batch's, and the running ones change");
   return schema;
 }
 

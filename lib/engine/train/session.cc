@@ -4,11 +4,13 @@
 #include <charconv>
 #include <string_view>
 
+#include "base/counted.h"
 #include "base/log.h"
 #include "comm/recorded_communicator.h"
 #include "exec/backend.h"
 #include "exec/shared_places.h"
 #include "optim/ema.h"
+#include "optim/frozen_norms.h"
 #include "optim/layer_decay.h"
 #include "optim/parameter_groups.h"
 #include "strategy/served_tables.h"
@@ -162,6 +164,17 @@ void build_network(const Job& job, const ProgramOptions& options) {
   append_network(program, job, options, 1);
 }
 
+// Also of parameters that the model itself does not train.
+static void freeze_statistics(Program& program, const Job& job, bool verbose) {
+  const bool fix = job.train.boolean("frozen_batch_norm");
+  const int norms = freeze_batch_norms(program, fix);
+  if (norms == 0 || !verbose) return;
+  spdlog::info("{} with frozen parameters: {}", counted(norms, "batch norm"),
+               fix ? "running statistics are used, and stay"
+                   : "statistics of batches are used, and the running ones change "
+                     "(train.frozen_batch_norm=false)");
+}
+
 BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   log_choices(job, options);
   if (options.servers > 0) check_served_job(job);
@@ -178,6 +191,7 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   if (frozen > 0 && options.rank == 0) {
     spdlog::info("{} of {} parameters are frozen", frozen, program.parameters().size());
   }
+  freeze_statistics(program, job, options.rank == 0);
   const std::string layers =
       set_layer_rates(program, built.training.forward, built.training.blocks, job.optimizer);
   if (!layers.empty() && options.rank == 0) spdlog::info("{}", layers);

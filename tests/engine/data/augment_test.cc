@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <set>
 
 #include "base/error.h"
 #include "tests/engine/data/helpers.h"
@@ -265,6 +266,71 @@ TEST(RandAugment, MagnitudeBeyondItsBins_IsRefused) {
                 chain_of(R"({"rand_augment": {"operations": 2, "magnitude": 31}})", {3, 8, 8});
               }),
               IsUsageError("data.augment.rand_augment.magnitude"));
+}
+
+TEST(Policy, BesideRandAugment_IsRefused) {
+  EXPECT_THAT(thrown_by([] {
+                chain_of(R"({"policy": "3a", "rand_augment": {"operations": 2}})", {3, 32, 32});
+              }),
+              IsUsageError("data.augment"));
+}
+
+// Pixels of an image whose values are their own numbers, after the chain.
+std::vector<float> coloured(const std::string& json, const ImageShape& image, uint64_t key) {
+  std::vector<float> pixels(image.count());
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<float>(i) / 100;
+  chain_of(json, image).colour(pixels.data(), key);
+  return pixels;
+}
+
+TEST(VerticalFlip, Rows_AreReversed) {
+  const auto rows = coloured(R"({"vertical_flip": {"probability": 1}})", {1, 3, 2}, 1);
+  EXPECT_THAT(
+      rows, ::testing::Pointwise(::testing::FloatEq(), {0.04f, 0.05f, 0.02f, 0.03f, 0.0f, 0.01f}));
+  int flipped = 0;
+  for (int i = 0; i < 1000; ++i) {
+    flipped += coloured(R"({"vertical_flip": {"probability": 0.3}})", {1, 2, 1}, mix(i))[0] > 0;
+  }
+  EXPECT_NEAR(flipped, 300, 45);
+}
+
+TEST(RandomGrayscale, Channels_BecomeEqual) {
+  const ImageShape image{3, 2, 2};
+  const auto pixels = coloured(R"({"random_grayscale": {"probability": 1}})", image, 1);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_NEAR(pixels[i], 0.01 * i + 0.04 * 0.587 + 0.08 * 0.114, 1e-4);
+    EXPECT_EQ(pixels[i], pixels[4 + i]);
+    EXPECT_EQ(pixels[i], pixels[8 + i]);
+  }
+}
+
+TEST(GaussianBlur, WidthThatCannotBe_IsRefused) {
+  for (const char* size : {"4", "65"}) {
+    EXPECT_THAT(thrown_by([&] {
+                  chain_of(std::string(R"({"gaussian_blur": {"probability": 1, "kernel_size": )") +
+                               size + "}}",
+                           {3, 32, 48});
+                }),
+                IsUsageError("data.augment.gaussian_blur.kernel_size"));
+  }
+  const auto pixels =
+      coloured(R"({"gaussian_blur": {"probability": 1, "kernel_size": 3}})", {1, 8, 8}, 1);
+  EXPECT_NEAR(pixels[27], 0.27, 1e-5) << "a slope stays a slope within the image";
+}
+
+TEST(RandomAffine, Nothing_IsNoAugmentationAndShiftsAreWholePixels) {
+  EXPECT_FALSE(chain_of("{}", {1, 4, 4}).colours());
+  std::set<float> corners;
+  for (int i = 0; i < 200; ++i) {
+    const auto pixels =
+        coloured(R"({"random_affine": {"translate": [0.25, 0]}})", {1, 4, 4}, mix(i));
+    corners.insert(pixels[5]);
+  }
+  EXPECT_THAT(corners, ::testing::ElementsAre(0.04f, 0.05f, 0.06f));
+  EXPECT_THAT(thrown_by([] {
+                chain_of(R"({"random_affine": {"translate": [2, 0]}})", {1, 4, 4});
+              }),
+              IsUsageError("data.augment.random_affine.translate"));
 }
 
 TEST(Mixup, Shares_HaveTheMeanAndVarianceOfBeta) {

@@ -60,7 +60,7 @@ std::vector<std::string> images() {
 }
 
 TEST(DecodeFormats, AreBitEqualToPillow) {
-  ASSERT_EQ(images().size(), 21u);
+  ASSERT_EQ(images().size(), 30u);
   for (const std::string& path : images()) {
     const std::string file = read_file(path);
     std::string why;
@@ -113,6 +113,43 @@ TEST(DecodeFormats, HeadersThatClaimTooMuch_AreDamaged) {
   for (const int at : {6, 7, 8, 9}) gif[at] = '\x7f';
   EXPECT_TRUE(decode(gif, 3, &why).empty());
   EXPECT_THAT(why, HasSubstr("header claims"));
+}
+
+// Little-endian, 2 x 1 grey pixels of 16 bits or floating-point ones of 32.
+std::string deep_tiff(int bits, uint32_t first, uint32_t second) {
+  std::string file("II*\0\x08\0\0\0", 8);
+  const auto put = [&](uint64_t value, int size) {
+    for (int i = 0; i < size; ++i) file += static_cast<char>(value >> 8 * i);
+  };
+  const uint32_t entries[][2] = {{256, 2},
+                                 {257, 1},
+                                 {258, static_cast<uint32_t>(bits)},
+                                 {259, 1},
+                                 {262, 1},
+                                 {273, 0},
+                                 {277, 1},
+                                 {279, static_cast<uint32_t>(bits / 4)},
+                                 {339, bits == 16 ? 1u : 3u}};
+  const auto pixels = static_cast<uint32_t>(8 + 2 + std::size(entries) * 12 + 4);
+  put(std::size(entries), 2);
+  for (const auto& [tag, value] : entries) {
+    put(tag, 2);
+    put(4 /* LONG */, 2);
+    put(1, 4);
+    put(tag == 273 ? pixels : value, 4);
+  }
+  put(0, 4);
+  put(first, bits / 8);
+  put(second, bits / 8);
+  return file;
+}
+
+TEST(DecodeFormats, DeepTiffs_LoseTheirLowBytesOrAreRefused) {
+  std::string why;
+  const std::vector<uint8_t> expected{1, 2, 0x12, 0xff};
+  EXPECT_EQ(decode(deep_tiff(16, 0x12ff, 0xffff), 1, &why), expected) << why;
+  EXPECT_TRUE(decode(deep_tiff(32, 0, 0x3f800000), 1, &why).empty());
+  EXPECT_THAT(why, HasSubstr("the TIFF is damaged, or of a kind that is not read: "));
 }
 
 TEST(DecodeFormats, OneDecoder_ReadsThemInTurn) {

@@ -323,7 +323,7 @@ TEST(Decoder, FormatThatIsNotRead_IsNamed) {
     EXPECT_FALSE(decoder.open({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, 3));
     return decoder.why();
   };
-  EXPECT_THAT(why(std::string("II*\0", 4)), HasSubstr("but TIFF"));
+  EXPECT_THAT(why(std::string(4, 0) + "ftypavif"), HasSubstr("but AVIF"));
   EXPECT_THAT(why("hello"), HasSubstr("it is not a JPEG, PNG"));
 }
 

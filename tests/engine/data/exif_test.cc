@@ -29,7 +29,8 @@ std::string tiff(bool little_endian, int value, int type = 3) {
   };
   return std::string(little_endian ? "II" : "MM") + number(42, 2) + number(8, 4) + number(2, 2) +
          number(0x0100, 2) + number(4, 2) + number(1, 4) + number(4000, 4) +  // the width
-         number(0x0112, 2) + number(type, 2) + number(1, 4) + number(value, 2) + number(0, 2);
+         number(0x0112, 2) + number(type, 2) + number(1, 4) +
+         (type == 4 ? number(value, 4) : number(value, 2) + number(0, 2));
 }
 
 std::string jpeg(const std::string& tiff) {
@@ -45,13 +46,18 @@ TEST(ExifOrientation, BothByteOrders_AreRead) {
   }
 }
 
+TEST(ExifOrientation, StoredAsALongNumber_IsRead) {
+  EXPECT_EQ(orientation(jpeg(tiff(true, 6, /*type=*/4))), 6);
+  EXPECT_EQ(orientation(jpeg(tiff(false, 8, /*type=*/4))), 8);
+}
+
 TEST(ExifOrientation, WithoutAUsableNote_IsUpright) {
   EXPECT_EQ(orientation(""), 1);
   EXPECT_EQ(orientation("\x89PNG\r\n"), 1);
   EXPECT_EQ(orientation("\xff\xd8" + segment('\xe0', "JFIF") + "\xff\xdb"), 1);
   EXPECT_EQ(orientation("\xff\xd8" + segment('\xe1', "http://ns.adobe.com/xap/1.0/")), 1);
   for (const int value : {0, 9, 300}) EXPECT_EQ(orientation(jpeg(tiff(true, value))), 1) << value;
-  EXPECT_EQ(orientation(jpeg(tiff(true, 6, /*type=*/4))), 1);
+  EXPECT_EQ(orientation(jpeg(tiff(true, 6, /*type=*/2))), 1);
   EXPECT_EQ(orientation(jpeg("XX" + tiff(true, 6).substr(2))), 1);
 }
 

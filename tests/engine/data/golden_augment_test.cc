@@ -42,11 +42,11 @@ ImagePlanes planes_of(std::vector<float>& pixels, const ImageShape& image) {
   return {.pixels = pixels.data(), .image = image, .mean = {}, .deviation = {}};
 }
 
-using Operation = std::function<void(const ImagePlanes&, double)>;
+using Change = std::function<void(const ImagePlanes&, double)>;
 
-const std::map<std::string, Operation>& operations() {
+const std::map<std::string, Change>& operations() {
   using P = const ImagePlanes&;
-  static const std::map<std::string, Operation> all = {
+  static const std::map<std::string, Change> all = {
       {"brightness", [](P p, double v) { adjust_brightness(p, static_cast<float>(v)); }},
       {"contrast", [](P p, double v) { adjust_contrast(p, static_cast<float>(v)); }},
       {"saturation", [](P p, double v) { adjust_saturation(p, static_cast<float>(v)); }},
@@ -65,6 +65,18 @@ const std::map<std::string, Operation>& operations() {
       {"translate_x", [](P p, double v) { translate(p, static_cast<int>(v), 0); }},
       {"translate_y", [](P p, double v) { translate(p, 0, static_cast<int>(v)); }},
       {"rotate", [](P p, double v) { rotate(p, v); }},
+      {"invert", [](P p, double) { invert(p); }},
+      {"grey", [](P p, double) { make_grey(p); }},
+      {"blur", [](P p, double v) { gaussian_blur(p, 9, v); }},
+      {"affine",
+       [](P p, double v) {
+         move(p, {.degrees = 20, .right = 2, .down = -1, .scale = v, .shear_x = 10});
+       }},
+      {"affine_bilinear",
+       [](P p, double v) {
+         move(p, {.degrees = -35, .right = 1, .down = 1, .scale = v, .shear_x = -8},
+              {.filter = Sampling::Filter::kBilinear});
+       }},
   };
   return all;
 }

@@ -108,6 +108,27 @@ TEST_F(ImageTable, SeveralColumnsOrNames_AreTargets) {
   EXPECT_THAT(names->columns().back().name, "targets");
 }
 
+TEST_F(ImageTable, WholeNumbersWithAPoint_AreNumbers) {
+  const auto source = open("file,label\na.jpg,1.0\nb.jpg,0.00\n", "", 11);
+  EXPECT_THAT(source->class_names(), IsEmpty());
+  EXPECT_THAT(labels_of(*source), ElementsAre(1, 0));
+  const auto versions = open("file,label\na.jpg,1.0\nb.jpg,1.5\n", "", 2);
+  EXPECT_THAT(versions->class_names(), ElementsAre("1.0", "1.5"));
+}
+
+TEST_F(ImageTable, RowsOfOneFileThatDisagree_AreRefused) {
+  EXPECT_EQ(open("file,label\na.jpg,rose\na.jpg,rose\nb.jpg,tulip\n", "")->size(), 3);
+  const auto refused = IsUsageError(folder_ / "photos/train.csv:4");
+  EXPECT_THAT(thrown_by([&] { open("file,label\na.jpg,rose\nb.jpg,tulip\na.jpg,tulip\n", ""); }),
+              refused);
+  const std::string several = R"(, "label_separator": " ")";
+  EXPECT_EQ(open("file,label\na.jpg,sun sea\na.jpg,sea sun\n", several, 2)->size(), 2);
+  const Error parts =
+      thrown_by([&] { open("file,label\na.jpg,sun\nb.jpg,sun sea\na.jpg,sea\n", several, 2); });
+  EXPECT_THAT(parts, refused);
+  EXPECT_THAT(parts.what(), HasSubstr("in one row"));
+}
+
 TEST_F(ImageTable, RowsThatCannotBeUsed_AreRefusedAtTheirLine) {
   const std::string second = folder_ / "photos/train.csv:3";
   for (const char* row : {"missing.jpg,rose", "b.jpg,", ",rose"}) {

@@ -288,27 +288,27 @@ TEST(ImageFolderSource, FolderThatIsReachedTwice_HasItsFirstName) {
 TEST(ImageFolderSource, ClassWithoutImages_IsNamed) {
   TempFolder folder;
   testing::write(folder / "train/a/1.jpg", "x");
-  testing::write(folder / "train/b/1.tiff", "x");
+  testing::write(folder / "train/b/1.ppm", "x");
   testing::write(folder / "test/a/1.jpg", "x");
-  testing::write(folder / "test/b/1.tiff", "x");
+  testing::write(folder / "test/b/1.ppm", "x");
   EXPECT_THAT(thrown_by([&] { open("image_folder", "{}", in(folder)); }),
               IsUsageError(folder / "train"));
   SourceContext context = in(folder);  // classes may be missing in tests
   context.train = false;
   EXPECT_THAT(captured_log([&] { EXPECT_EQ(open("image_folder", "{}", context)->size(), 1); }),
-              HasSubstr("without an image (.jpg, .jpeg, .png, .webp, .bmp, .gif): b"));
+              HasSubstr("without an image (.jpg, .jpeg, .png, .webp, .bmp, .gif, .tif, .tiff): b"));
 }
 
 TEST(ImageFolderSource, FilesLeftOut_AreSaid) {
   TempFolder folder;
-  for (const char* file : {"train/a/1.jpg", "train/a/1.TIFF", "train/a/2.tiff", "train/a/notes",
+  for (const char* file : {"train/a/1.jpg", "train/a/1.PPM", "train/a/2.ppm", "train/a/notes",
                            "train/b/1.jpg", "train/b/x.txt", "train/astray.jpg"}) {
     testing::write(folder / file, "x");
   }
   SourceContext context = in(folder);
   const std::string lines =
       captured_log([&] { EXPECT_EQ(open("image_folder", "{}", context)->size(), 2); });
-  EXPECT_THAT(lines, HasSubstr("skipped: .tiff (2, "));
+  EXPECT_THAT(lines, HasSubstr("skipped: .ppm (2, "));
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2) << "and files outside the folders";
   context.verbose = false;  // another rank says it
   EXPECT_EQ(captured_log([&] { open("image_folder", "{}", context); }), "");

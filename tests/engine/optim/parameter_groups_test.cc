@@ -23,8 +23,8 @@ TEST(ParameterGroups, RateAndDecay_AreTheGroups) {
 }
 
 TEST(ParameterGroups, EveryRule_TakesTheRate) {
-  for (const char* name :
-       {"sgd", "momentum", "adam", "adamw", "adan", "rmsprop", "adagrad", "lion", "lars", "lamb"}) {
+  for (const char* name : {"sgd", "momentum", "adam", "adamw", "nadam", "adan", "rmsprop",
+                           "adagrad", "lion", "lars", "lamb"}) {
     const std::string head = R"({"name": ")" + std::string(name) + "\"";
     Rules grouped(head + R"(, "groups": ["w: rate=0.25"]})", {torch_recipe()});
     Rules plain(head + "}", {torch_recipe()});

@@ -48,13 +48,39 @@ TEST_F(Frozen, Layers_StayAsTheyBegan) {
 
 // Layers between trained ones pass the gradient on.
 TEST_F(Frozen, LayersInTheMiddle_PassTheGradientOn) {
-  const auto keys = with(kColour, {R"(optimizer.frozen=["layer2.*"])", "train.max_steps=1"});
+  const auto keys = with(kColour, {R"(optimizer.frozen=["layer2.*"])", "train.max_steps=1",
+                                   "train.frozen_batch_norm=false"});
   const Outcome trained = run(job(keys, kResnet), 1);
   std::filesystem::remove_all(output_);
   const Outcome whole = run(job(with(kColour, {"train.max_steps=1"}), kResnet), 1);
   EXPECT_EQ(trained.weights[0].at("conv1.weight"), whole.weights[0].at("conv1.weight"));
   EXPECT_NE(trained.weights[0].at("layer2.0.conv1.weight"),
             whole.weights[0].at("layer2.0.conv1.weight"));
+}
+
+// Running statistics of frozen layers stay, unless the key says otherwise; those of others change.
+TEST_F(Frozen, BatchNorms_KeepTheirStatistics) {
+  const auto keys = with(kColour, {R"(optimizer.frozen=["conv1.*", "bn1.*", "layer1.*"])"});
+  for (const auto& [more, stays] : std::vector<std::pair<std::vector<std::string>, bool>>{
+           {{}, true},
+           {{"strategy.amp=true"}, true},
+           {{"strategy.sync_batch_norm=true"}, true},
+           {{"strategy.recompute=true", "strategy.recompute_configs.checkpoints=['every block']"},
+            true},
+           {{"train.frozen_batch_norm=false"}, false}}) {
+    SCOPED_TRACE(more.empty() ? "" : more[0]);
+    std::filesystem::remove_all(output_);
+    const Outcome trained = run(job(with(keys, more), kResnet), 2);
+    const auto begins_with = [&](const std::string& name, float value) {
+      const auto& values = trained.weights[0].at(name);
+      return std::ranges::all_of(values, [&](float one) { return one == value; });
+    };
+    for (const std::string layer : {"bn1", "layer1.0.bn2"}) {
+      EXPECT_EQ(begins_with(layer + ".running_mean", 0), stays) << layer;
+      EXPECT_EQ(begins_with(layer + ".running_var", 1), stays) << layer;
+    }
+    EXPECT_FALSE(begins_with("layer2.0.bn1.running_mean", 0));
+  }
 }
 
 TEST_F(Frozen, InterruptedWithGroups_IsBitIdentical) {

@@ -1,4 +1,4 @@
-// The image formats that have no target of their own: BMP, GIF and WebP.
+// The image formats that have no target of their own: BMP, GIF, TIFF and WebP.
 #include "tests/fuzz/pixels.h"
 
 FLEET_FUZZ(image) {

@@ -1,0 +1,95 @@
+// Separable blurs with symmetric weights.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "data/adjust_image.h"
+
+namespace fleet::data {
+namespace {
+
+enum class Edges { kReflected, kRepeated };
+
+// The position within [0, size) that stands for `at`, which is less than a size outside.
+int64_t within(int64_t at, int64_t size, Edges edges) {
+  if (edges == Edges::kRepeated) return std::clamp<int64_t>(at, 0, size - 1);
+  if (at < 0) at = -at;
+  return at < size ? at : 2 * (size - 1) - at;
+}
+
+// weights[k] counts for the pixels k before and after.
+using Weights = std::vector<float>;
+
+void blur_rows(float* pixels, int64_t height, int64_t width, const Weights& weights, Edges edges) {
+  const auto reach = std::ssize(weights) - 1;
+  std::vector<float> line(width + 2 * reach);
+  for (int64_t y = 0; y < height; ++y, pixels += width) {
+    for (int64_t x = -reach; x < width + reach; ++x)
+      line[x + reach] = pixels[within(x, width, edges)];
+    const float* here = line.data() + reach;
+    for (int64_t x = 0; x < width; ++x) pixels[x] = weights[0] * here[x];
+    for (int64_t k = 1; k <= reach; ++k) {
+      for (int64_t x = 0; x < width; ++x) pixels[x] += weights[k] * (here[x - k] + here[x + k]);
+    }
+  }
+}
+
+void blur_columns(float* pixels, int64_t height, int64_t width, const Weights& weights,
+                  Edges edges) {
+  const std::vector<float> before(pixels, pixels + height * width);
+  const auto row = [&](int64_t y) { return before.data() + within(y, height, edges) * width; };
+  for (int64_t y = 0; y < height; ++y, pixels += width) {
+    const float* here = row(y);
+    for (int64_t x = 0; x < width; ++x) pixels[x] = weights[0] * here[x];
+    for (int64_t k = 1; k < std::ssize(weights); ++k) {
+      const float *above = row(y - k), *below = row(y + k);
+      for (int64_t x = 0; x < width; ++x) pixels[x] += weights[k] * (above[x] + below[x]);
+    }
+  }
+}
+
+// The box of Pillow's blur, with a part of a pixel at each end.
+Weights box_weights(double sigma, int passes) {
+  const double variance = sigma * sigma / passes;
+  const double whole = std::floor((std::sqrt(12 * variance + 1) - 1) / 2);
+  const double part = (2 * whole + 1) * (whole * (whole + 1) - 3 * variance) /
+                      (6 * (variance - (whole + 1) * (whole + 1)));
+  const double length = 2 * (whole + part) + 1;
+  Weights weights(static_cast<size_t>(whole) + 2, static_cast<float>(1 / length));
+  weights.back() = static_cast<float>(part / length);
+  return weights;
+}
+
+}  // namespace
+
+void gaussian_blur(const ImagePlanes& planes, int kernel_size, double sigma) {
+  Weights weights(kernel_size / 2 + 1);
+  double sum = 0;
+  for (size_t k = 0; k < weights.size(); ++k) {
+    const double weight = std::exp(-0.5 * std::pow(static_cast<double>(k) / sigma, 2));
+    weights[k] = static_cast<float>(weight);
+    sum += k == 0 ? weight : 2 * weight;
+  }
+  for (float& weight : weights) weight /= static_cast<float>(sum);
+  for (int c = 0; c < planes.image.channels; ++c) {
+    float* pixels = planes.channel(c);
+    blur_rows(pixels, planes.image.height, planes.image.width, weights, Edges::kReflected);
+    blur_columns(pixels, planes.image.height, planes.image.width, weights, Edges::kReflected);
+  }
+}
+
+void blur_like_pillow(const ImagePlanes& planes, double radius) {
+  constexpr int kPasses = 3;
+  const Weights weights = box_weights(radius, kPasses);
+  for (int c = 0; c < planes.image.channels; ++c) {
+    float* pixels = planes.channel(c);
+    for (int pass = 0; pass < kPasses; ++pass) {
+      blur_rows(pixels, planes.image.height, planes.image.width, weights, Edges::kRepeated);
+    }
+    for (int pass = 0; pass < kPasses; ++pass) {
+      blur_columns(pixels, planes.image.height, planes.image.width, weights, Edges::kRepeated);
+    }
+  }
+}
+
+}  // namespace fleet::data
