@@ -55,6 +55,9 @@ if(NOT FLEET_CUDA STREQUAL "OFF")
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_ARCHITECTURES ${FLEET_CUDA_ARCHITECTURES})
+    if(FLEET_CUDA_UNOPTIMIZED)
+      list(TRANSFORM CMAKE_CUDA_ARCHITECTURES APPEND -real REGEX "^[0-9]+[a-z]?$")  # no code for later GPUs: it would be as large again
+    endif()
     enable_language(CUDA)
     if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
       # CMake 3.25 does not know nvcc's flag for C++20.

@@ -19,7 +19,8 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.path.abspath(os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin"))
-RANKS, WIDTH, LAYERS, CLASSES, SIDE, BATCH, STEPS = 4, 1024, 37, 16, 8, 8, 20
+RANKS, WIDTH, LAYERS, CLASSES, SIDE, BATCH = 4, 1024, 37, 16, 8, 8
+STEPS = 6 if "--counts" in sys.argv else 20  # times need more steps than bytes do
 HIDDEN = (LAYERS - 1) * WIDTH * WIDTH + WIDTH * CLASSES  # weights that the backward pass reads
 PARAMETERS = 4 * (SIDE * SIDE * WIDTH + HIDDEN + LAYERS * WIDTH + CLASSES)  # bytes
 READ_BACK = 4 * HIDDEN
