@@ -119,7 +119,7 @@ TEST_F(FineTuning, PageHasAWholeJob) {
   EXPECT_NE(error_.find("data.mean=[0.485, 0.456, 0.406]"), std::string::npos) << error_;
   fs::remove_all(job_.path("photos/test"));
   EXPECT_EQ(run({"finetune.json"}, {"data.mean=null", "data.std=null"}), 0) << error_;
-  EXPECT_NE(error_.find("data.std=[0.229, 0.224, 0.225]"), std::string::npos) << error_;
+  EXPECT_NE(error_.find("data.std = [0.229, 0.224, 0.225]"), std::string::npos) << error_;
   EXPECT_NE(error_.find("data.validation_split"), std::string::npos) << error_;
 }
 
@@ -152,7 +152,7 @@ TEST_F(FineTuning, FolderOfWeights_NeedsNothingElse) {
                                                      R"("},
     "data": {"source": "image_folder", "root": "photos"}})");
   ASSERT_EQ(run({"again.json"}), 0) << error_;
-  EXPECT_THAT(error_, ::testing::HasSubstr("data.mean = [0.5,0.5,0.5]"));
+  EXPECT_THAT(error_, ::testing::HasSubstr("data.mean = [0.5, 0.5, 0.5]"));
 }
 
 }  // namespace
