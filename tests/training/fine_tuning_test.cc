@@ -119,8 +119,40 @@ TEST_F(FineTuning, PageHasAWholeJob) {
   EXPECT_NE(error_.find("data.mean=[0.485, 0.456, 0.406]"), std::string::npos) << error_;
   fs::remove_all(job_.path("photos/test"));
   EXPECT_EQ(run({"finetune.json"}, {"data.mean=null", "data.std=null"}), 0) << error_;
-  EXPECT_NE(error_.find("data.std=[0.229, 0.224, 0.225]"), std::string::npos) << error_;
+  EXPECT_NE(error_.find("data.std = [0.229, 0.224, 0.225]"), std::string::npos) << error_;
   EXPECT_NE(error_.find("data.validation_split"), std::string::npos) << error_;
+}
+
+// Network, sizes, classes and the head's name come from the folders; the run's checkpoint carries
+// the record, and a job that starts from it needs nothing else either.
+TEST_F(FineTuning, FolderOfWeights_NeedsNothingElse) {
+  write_photographs();
+  write_weights();
+  fs::create_directories(job_.path("resnet18.a1_in1k"));
+  fs::rename(job_.path("resnet18-f37072fd.pth"), job_.path("resnet18.a1_in1k/model.safetensors"));
+  write_file_atomically(job_.path("resnet18.a1_in1k/config.json"),
+                        R"({"architecture": "resnet18", "num_classes": 1000,
+    "pretrained_cfg": {"input_size": [3, 64, 64], "interpolation": "bicubic", "crop_pct": 0.875,
+                       "mean": [0.5, 0.5, 0.5], "std": [0.25, 0.25, 0.25], "classifier": "fc"}})");
+  write_file_atomically(job_.path("photos.json"),
+                        R"({"checkpoint": {"weights": "resnet18.a1_in1k/"},
+    "data": {"source": "image_folder", "root": "photos"}})");
+  ASSERT_EQ(run({"photos.json"}), 0) << error_;
+  for (const char* line : {"model.name = resnet18", "data.mean = ", "model.num_classes = 2",
+                           "data.eval.crop_pct = 0.875", "'fc'"}) {
+    EXPECT_THAT(error_, ::testing::HasSubstr(line));
+  }
+  const TensorFile saved = job_.weights("output/photos/latest");
+  EXPECT_THAT(saved.metadata.at("pretrained_cfg"), ::testing::HasSubstr("\"resnet18\""));
+  const std::string checkpoint =
+      fs::canonical(job_.path("output/photos/latest/checkpoints")).string();
+  std::string step;
+  for (const auto& entry : fs::directory_iterator(checkpoint)) step = entry.path().string();
+  write_file_atomically(job_.path("again.json"), R"({"checkpoint": {"weights": ")" + step +
+                                                     R"("},
+    "data": {"source": "image_folder", "root": "photos"}})");
+  ASSERT_EQ(run({"again.json"}), 0) << error_;
+  EXPECT_THAT(error_, ::testing::HasSubstr("data.mean = [0.5, 0.5, 0.5]"));
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ double norm_epsilon(const Program& program) {
   double common = 0;
   for (const Op& op : program.ops()) {
     if (op.type() != "batch_norm") continue;
-    const double epsilon = op.number("epsilon");
+    const double epsilon = op.attributes.number("epsilon");
     if (common != 0 && common != epsilon) return 0;
     common = epsilon;
   }

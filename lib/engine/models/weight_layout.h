@@ -16,7 +16,7 @@ namespace fleet {
 // The parameters and running statistics of a network, by name.
 using TensorShapes = std::map<std::string, Shape>;
 
-// A tensor of a file. One of ours may be several of them, joined along their first axis.
+// A tensor of a file. A parameter here may be several of them, joined along their first axis.
 struct LayoutTensor {
   std::string name;  // "": zeros, which the file does not have
   Shape shape;
@@ -26,8 +26,8 @@ using LayoutNames = std::map<std::string, std::vector<LayoutTensor>>;  // by our
 struct WeightLayout {
   // Whether it describes this network, by our name.
   std::function<bool(const std::string& network)> has;
-  // timm's names of networks, without tags, and ours: {"vit_base_patch16_224", "vit_b_16"}. Of
-  // several with one name of ours, exports use the first. A network with one name needs no line.
+  // timm's names of networks, without tags, and ours: {"vit_base_patch16_224", "vit_b_16"}. If
+  // several have one name here, exports use the first. A network with one name needs no line.
   std::vector<std::pair<std::string, std::string>> timm_networks = {};
   // timm's tensors. Null: they are ours.
   std::function<LayoutNames(const TensorShapes& ours)> timm = nullptr;
@@ -66,7 +66,7 @@ std::string timm_network(const std::string& network);
 // The names that are nearest to one that network_named() does not know: "did you mean ...?", or "".
 std::string nearest_networks(const std::string& architecture);
 
-// timm's tensors of a network; each of ours as it is if no rule says otherwise.
+// timm's tensors of a network; those without a rule are as they are here.
 LayoutNames timm_tensors(const WeightLayout& layout, const TensorShapes& ours);
 // A rule that renames one tensor at a time: for WeightLayout::timm.
 std::function<LayoutNames(const TensorShapes&)> renamed_to_timm(
@@ -74,7 +74,7 @@ std::function<LayoutNames(const TensorShapes&)> renamed_to_timm(
 // Replaces a name's start by that of the first pair that fits it; false if none does.
 bool replace_start(const std::vector<std::pair<std::string, std::string>>& starts,
                    std::string* name);
-// The same for a part anywhere in the name.
+// Like replace_start(), for a part anywhere in the name.
 bool replace_part(const std::vector<std::pair<std::string, std::string>>& parts, std::string* name);
 
 }  // namespace fleet

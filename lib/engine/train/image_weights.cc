@@ -316,7 +316,7 @@ class ImageFitter {
         file_.tensors.erase(layer + end);
         if (ours_.contains(layer + end)) fit_.skipped.insert(layer + end);
       }
-      fit_.lines.push_back("the last layer, '" + layer + "', starts anew: " +
+      fit_.lines.push_back("the last layer, '" + layer + "', is initialised: " +
                            (missing ? "the file has none"
                                     : "the file's has " + std::to_string(from[0]) +
                                           " classes, the job's " + std::to_string(own->second[0])));

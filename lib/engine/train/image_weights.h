@@ -18,7 +18,7 @@ struct ImageWeightsOptions {
   std::optional<PretrainedRecord> record = std::nullopt;  // the file's
   // Shell patterns of names in the model or in the file: see WeightsOptions.
   std::vector<std::string> skip = {};
-  // The last layer may start anew if the record names it and it has other classes.
+  // The last layer is initialised if the record names it and it has other classes.
   bool new_head = false;
 };
 

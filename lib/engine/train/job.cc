@@ -116,7 +116,7 @@ Schema checkpoint_schema() {
       .text("weights", "",
             "parameters to start from, under torchvision's, timm's or our names: a file "
             "(safetensors, or torch.save()'s .pth, .pt, .pth.tar), or a folder of timm's or a "
-            "checkpoint's. Keys that the job leaves out follow from what belongs to them")
+            "checkpoint's. Keys that the job leaves out follow from their record")
       .as_path()
       .boolean("weights_ema", false,
                "take the average of the weights that the file has: state_dict_ema of timm's "

@@ -1,4 +1,4 @@
-// What precedes a model's names in a file of weights ("module.", "net.").
+// Prefixes of a model's names in a file of weights ("module.", "net.").
 #pragma once
 
 #include <map>

@@ -26,7 +26,11 @@ namespace fs = std::filesystem;
 constexpr char kWeightsKey[] = "checkpoint.weights", kModelKey[] = "model.name";
 constexpr char kImageNetMean[] = "[0.485, 0.456, 0.406]", kImageNetStd[] = "[0.229, 0.224, 0.225]";
 
-std::string text_of(const std::vector<double>& values) { return Json(values).dump(); }
+std::string list_text(const std::vector<double>& values) {
+  std::vector<std::string> texts;
+  for (const double value : values) texts.push_back(Json(value).dump());
+  return "[" + join(texts, ", ") + "]";
+}
 
 // Folders of classes; 0 if the folder cannot be read.
 int64_t class_folders(const std::string& folder) {
@@ -175,8 +179,8 @@ void KeySetter::set_validation() {
 void KeySetter::set_normalization() {
   if (source() == "synthetic") return;
   if (!record_) return guess_normalization();
-  if (!record_->mean.empty()) set("data.mean", text_of(record_->mean), record_->origin);
-  if (!record_->std.empty()) set("data.std", text_of(record_->std), record_->origin);
+  if (!record_->mean.empty()) set("data.mean", list_text(record_->mean), record_->origin);
+  if (!record_->std.empty()) set("data.std", list_text(record_->std), record_->origin);
   if (!record_->interpolation.empty()) {
     set("data.interpolation", record_->interpolation, record_->origin);
   }

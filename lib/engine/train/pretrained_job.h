@@ -1,4 +1,4 @@
-// Keys of a job that follow from what belongs to its weights.
+// Keys of a job that follow from the record of its weights.
 #pragma once
 
 #include <cstdint>

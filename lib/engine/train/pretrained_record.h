@@ -1,6 +1,6 @@
-// What belongs to weights besides their values: the network, and how images were prepared. timm has
-// it in the config.json of a folder or among the options of a training, torchvision in its code,
-// which the hash in a file's name selects, and fleetrun in the metadata of its checkpoints.
+// The record of weights: their network, and how images were prepared. timm has it in the
+// config.json of a folder or among the options of a training, torchvision in its code, which the
+// hash in a file's name selects, and fleetrun in the metadata of its checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +33,11 @@ struct PretrainedRecord {
   bool operator==(const PretrainedRecord&) const = default;
 };
 
-// Of a config.json of timm, with the fields in pretrained_cfg or at top level, or of our metadata.
+// Reads a config.json of timm, with the fields in pretrained_cfg or at top level, or our metadata.
 // Fields of other types count as unknown. nullopt if it is not such a record.
-std::optional<PretrainedRecord> record_in(const Json& config);
+std::optional<PretrainedRecord> record_in(const fleet::Json& config);
 // The same fields, as timm names them.
-Json json_of(const PretrainedRecord& record);
+fleet::Json json_of(const PretrainedRecord& record);
 
 // torchvision's weights with these eight hexadecimal digits: "0676ba61".
 std::optional<PretrainedRecord> torchvision_record(const std::string& hash);

@@ -28,8 +28,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const Json& golden_weights() {
-  static const Json all = Json::parse(read_file(source_folder() + "/tests/golden/weights.json"));
+const fleet::Json& golden_weights() {
+  static const fleet::Json all =
+      fleet::Json::parse(read_file(source_folder() + "/tests/golden/weights.json"));
   return all;
 }
 
@@ -85,7 +86,7 @@ std::vector<float> floats_in(const HostTensor& tensor) {
 TEST(WeightLayouts, NamesAndShapes_AreThoseOfTimm) {
   for (const std::string& network : golden_weights().at("names").at("timm").keys()) {
     if (!model_registry().find(network)) continue;
-    const Json& wanted = golden_weights().at("names").at("timm").at(network);
+    const fleet::Json& wanted = golden_weights().at("names").at("timm").at(network);
     const WeightLayout* layout = find_weight_layout(network);
     ASSERT_NE(layout, nullptr) << network;
     const auto tensors = flat(timm_tensors(*layout, tensors_of_network(network_program(network))));
@@ -102,7 +103,7 @@ TEST(WeightLayouts, NamesAndShapes_AreThoseOfTorchvision) {
     for (const auto& [name, shape] : tensors_of_network(network_program(network))) {
       tensors.push_back({name, shape});
     }
-    const Json& wanted = golden_weights().at("names").at("torchvision").at(network);
+    const fleet::Json& wanted = golden_weights().at("names").at("torchvision").at(network);
     EXPECT_EQ(hash_of(tensors), wanted.at("hash").get<std::string>()) << network << "\n"
                                                                       << text_of(tensors);
   }
@@ -162,7 +163,7 @@ TEST(ImageWeights, OtherSpellings_AreRead) {
 }
 
 TEST(ImageWeights, Positions_AreResizedByEachLibrarysRule) {
-  for (const Json& one : golden_weights().at("positions").elements()) {
+  for (const fleet::Json& one : golden_weights().at("positions").elements()) {
     const auto table = one.at("table").get<std::vector<double>>();
     const std::vector<float> values(table.begin(), table.end());
     const int64_t from = one.at("from").get<int64_t>(), to = one.at("to").get<int64_t>();
@@ -190,7 +191,7 @@ Program small_convolution(int64_t channels) {
 }
 
 TEST(ImageWeights, FirstConvolution_IsAdaptedToChannelsAsInTimm) {
-  const Json& golden = golden_weights().at("channels");
+  const fleet::Json& golden = golden_weights().at("channels");
   const auto rgb = golden.at("weight").get<std::vector<double>>();
   for (const std::string& channels : golden.at("adapted").keys()) {
     const int64_t count = std::stoll(channels);
@@ -236,10 +237,10 @@ TEST(ImageWeights, HeadOfOtherClasses_StartsAnewIfTheRecordNamesIt) {
 }
 
 TEST(PretrainedRecord, ConfigsOfTimm_GiveWhatTimmTakesFromThem) {
-  for (const Json& one : golden_weights().at("configs").elements()) {
+  for (const fleet::Json& one : golden_weights().at("configs").elements()) {
     const auto record = record_in(one.at("config"));
     ASSERT_TRUE(record);
-    const Json& wanted = one.at("resolved");
+    const fleet::Json& wanted = one.at("resolved");
     EXPECT_EQ(record->image, wanted.at("input_size").get<std::vector<int64_t>>());
     EXPECT_EQ(record->mean, wanted.at("mean").get<std::vector<double>>()) << record->architecture;
     EXPECT_EQ(record->std, wanted.at("std").get<std::vector<double>>()) << record->architecture;
@@ -249,7 +250,7 @@ TEST(PretrainedRecord, ConfigsOfTimm_GiveWhatTimmTakesFromThem) {
               wanted.at("crop_mode").get<std::string>());
     EXPECT_EQ(record->classes, one.at("num_classes").get<int64_t>());
     // Older folders have the fields at top level.
-    Json old = one.at("config").at("pretrained_cfg");
+    fleet::Json old = one.at("config").at("pretrained_cfg");
     old["architecture"] = record->architecture;
     old["num_classes"] = record->classes;
     EXPECT_EQ(record_in(old)->mean, record->mean);
@@ -270,9 +271,9 @@ TEST(PretrainedRecord, WrittenAndRead_IsTheSame) {
                                 .model_keys = {{"width", "32"}}};
   EXPECT_EQ(record_in(json_of(record)), record);
   for (const char* text : {"{}", "[1]", R"({"architecture": 3})"}) {
-    EXPECT_EQ(record_in(Json::parse(text)), std::nullopt) << text;
+    EXPECT_EQ(record_in(fleet::Json::parse(text)), std::nullopt) << text;
   }
-  const auto odd = record_in(Json::parse(
+  const auto odd = record_in(fleet::Json::parse(
       R"({"architecture": "x", "mean": "a", "input_size": [3, -1, 4], "crop_pct": 70, "crop_mode": 1})"));
   EXPECT_TRUE(odd->mean.empty() && odd->image.empty() && odd->crop_pct == 0);
 }

@@ -83,7 +83,7 @@ TEST_F(TorchFile, StateDicts_OfBothFormatsAndOfTrainingPrograms) {
 TEST_F(TorchFile, TrainingOfTimm_GivesItsOptionsAndItsAverage) {
   const TensorFile file = read_weights(golden("timm"));
   expect_ramp(file, "fc.weight", {4, 5});
-  const Json options = Json::parse(file.metadata.at("pretrained_cfg"));
+  const fleet::Json options = fleet::Json::parse(file.metadata.at("pretrained_cfg"));
   EXPECT_EQ(options.at("architecture").get<std::string>(), "resnet18");
   EXPECT_EQ(options.at("mean").get<std::vector<double>>(), (std::vector<double>{0.5, 0.25, 0.125}));
   EXPECT_EQ(options.at("crop_pct").get<double>(), 0.875);
