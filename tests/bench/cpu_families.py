@@ -6,7 +6,7 @@ count. A ratio above 1 is in our favour. Networks below 1.1 show the five slowes
     scripts/bench.sh cpu_families [NET...] [--batch 4|16|...] [--isa best|avx2|avx512] [--rounds N] [--next] [--output FOLDER]
 
 Results accumulate in FOLDER by CPU, instruction set, batch and version; --next begins with networks that are not there yet.
-FLEET_TORCH_PYTHON names the interpreter that has torch and torchvision. --isa avx2 limits the libraries (ONEDNN_MAX_CPU_ISA,
+FLEET_TORCH_PYTHON names the interpreter that has torch and torchvision, and timm for networks that torchvision lacks. --isa avx2 limits the libraries (ONEDNN_MAX_CPU_ISA,
 ATEN_CPU_CAPABILITY, MKL_ENABLE_INSTRUCTIONS); loops of fleetrun's own still use the CPU's widest vectors. Under nice -n -10 the turns
 are less disturbed.
 # Builds: bench_image_step
@@ -24,9 +24,9 @@ sys.path.insert(0, os.path.join(ROOT, "scripts", "gpu"))
 import accumulated  # noqa: E402
 import report  # noqa: E402
 
-# Those of torchvision, at least one of each row of images in docs/reference/models.md.
+# Those of torchvision and timm, at least one of each row of images in docs/reference/models.md.
 FAMILIES = ["resnet18", "resnet50", "vgg16", "densenet121", "mobilenet_v2", "mobilenet_v3_large", "efficientnet_b0", "convnext_tiny",
-            "vit_b_16", "googlenet"]
+            "vit_b_16", "googlenet", "regnet_y_400mf", "efficientnet_v2_s", "convnext_v2_atto", "mobilenet_v4_conv_small"]
 BAR = 1.1
 ENOUGH = 0.9  # of the products alone
 LAYOUTS = ["contiguous", "channels_last"]
