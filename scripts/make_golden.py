@@ -2,6 +2,7 @@
 """Generates tests/golden/<model>.json: losses, outputs and gradients of PyTorch that this project's networks must reproduce.
 
     /usr/bin/python3 scripts/make_golden.py                       # after apt-get install python3-torch python3-torchvision
+    python3 scripts/make_golden.py convnext_atto                  # the networks of timm, and torchvision's new ones: from PyPI
     /usr/bin/python3 scripts/make_golden.py --safetensors DIR     # also the weights, as DIR/<model>.safetensors
 
 No weights are stored, because every tensor is derived from its name. With h = FNV-1a(name), 64 bits, element i is
@@ -13,6 +14,8 @@ and the tensor's values are, in float32 arithmetic,
     "input"                      u
 and label n is splitmix64(FNV-1a("labels") + n) mod classes. tests/golden/golden.h implements the same in C++.
 PyTorch computes in float64 from these float32 values, so the stored values are exact to the digits shown.
+
+Files of the networks in SAMPLED have the gradients and running statistics of some tensors only, and evaluations at other sizes.
 """
 import argparse
 import json
@@ -134,6 +137,29 @@ OF_TIMM = {
 COMPUTED = ("num_batches_tracked", "relative_position_index", "relative_coords_table")  # buffers that are no weights
 FEW_SAMPLES = 2
 
+# Networks of torchvision and timm of which a few tensors are stored: our name, timm's if it is timm's.
+SAMPLED = {
+    "resnext50_32x4d": None,
+    "wide_resnet50_2": None,
+    "regnet_y_400mf": None,
+    "efficientnet_b5": None,
+    "efficientnet_v2_s": None,
+    "efficientnet_v2_m": None,
+    "resnet18d": "resnet18d",
+    "resnet50d": "resnet50d",
+    "convnext_atto": "convnext_atto",
+    "convnext_v2_atto": "convnextv2_atto",
+    "convnext_v2_tiny": "convnextv2_tiny",
+    "efficientnet_lite0": "tf_efficientnet_lite0",
+    "mobilenet_v4_conv_small": "mobilenetv4_conv_small",
+    "mobilenet_v4_conv_medium": "mobilenetv4_conv_medium",
+}
+STORED_TENSORS = 10
+SIZE = (4, 3, 64, 64)
+ODD_SIZE = (1, 3, 75, 61)
+# At the size that it is made for, too.
+AT_FULL_SIZE = {"efficientnet_lite0": (1, 3, 224, 224)}
+
 
 def of_torchvision(name):
     if name == "googlenet":
@@ -154,6 +180,14 @@ def of_torchvision(name):
     return model
 
 
+def sampled_of_timm(name):
+    import timm
+
+    return timm.create_model(SAMPLED[name], num_classes=CLASSES)
+
+
+for key, source in SAMPLED.items():
+    MODELS[key] = (lambda key=key, source=source: sampled_of_timm(key) if source else of_torchvision(key), SIZE)
 for key, shape in OF_TORCHVISION.items():
     MODELS[key] = (lambda key=key: of_torchvision(key), shape)
 
@@ -214,9 +248,25 @@ def write_safetensors(path, tensors):
             file.write(values.astype("<f4").tobytes())
 
 
+def chosen(tensors, name):
+    """Of a sampled network, some of them from the first to the last."""
+    pairs = list(tensors)
+    if name not in SAMPLED or len(pairs) <= STORED_TENSORS:
+        return pairs
+    return [pairs[i * (len(pairs) - 1) // (STORED_TENSORS - 1)] for i in range(STORED_TENSORS)]
+
+
+def evaluations(model, name):
+    shapes = [ODD_SIZE] + ([AT_FULL_SIZE[name]] if name in AT_FULL_SIZE else [])
+    return [
+        {"input_shape": list(shape), "eval_logits": model(torch.from_numpy(tensor("input", shape)).double()).flatten().tolist()}
+        for shape in shapes
+    ]
+
+
 def make(name):
     build, shape = MODELS[name]
-    few = name in OF_TORCHVISION or name in OF_TIMM
+    few = name in OF_TORCHVISION or name in OF_TIMM or name in SAMPLED
     samples = FEW_SAMPLES if few else SAMPLES
     model = build().double()
     values = {
@@ -230,6 +280,7 @@ def make(name):
     model.eval()
     with torch.no_grad():
         evaluated = model(images)
+        others = evaluations(model, name) if name in SAMPLED else []
     model.train()
     logits = model(images)
     loss = functional.cross_entropy(logits, labels)
@@ -243,11 +294,16 @@ def make(name):
         "loss": loss.item(),
         "logits": logits.flatten().tolist(),
         "eval_logits": evaluated.flatten().tolist(),
-        "gradients": {key: summary(value.grad, samples) for key, value in model.named_parameters()},
+        "gradients": {key: summary(value.grad, samples) for key, value in chosen(model.named_parameters(), name)},
         "running_after": {
-            key: summary(value, samples) for key, value in model.named_buffers() if key.endswith(("mean", "var"))
+            key: summary(value, samples)
+            for key, value in chosen(((k, v) for k, v in model.named_buffers() if k.endswith(("mean", "var"))), name)
         },
     }
+    if name in SAMPLED:
+        result["made_by"] += f", torchvision {torchvision.__version__}" if SAMPLED[name] is None else f", timm's {SAMPLED[name]}"
+        result["parameters"] = len(list(model.parameters()))
+        result["other_sizes"] = others
     write_json(os.path.join(options.out, name + ".json"), result, few)
     if options.safetensors:
         os.makedirs(options.safetensors, exist_ok=True)
@@ -255,7 +311,7 @@ def make(name):
     print(f"{name}: loss {loss.item():.6f}, {len(result['gradients'])} gradients")
 
 
-for wanted in options.models or MODELS:
+for wanted in options.models or [name for name in MODELS if name not in SAMPLED]:
     if wanted not in MODELS:
         sys.exit(f"make_golden: unknown model '{wanted}'; known: {', '.join(MODELS)}")
     make(wanted)

@@ -7,7 +7,7 @@ count. A ratio above 1 is in our favour. Networks below 1.1 show the five slowes
                                   [--next] [--output FOLDER]
 
 Results accumulate in FOLDER by CPU, instruction set, batch and version; --next begins with networks that are not there yet.
-FLEET_TORCH_PYTHON names the interpreter that has torch and torchvision. --isa avx2 limits the libraries (ONEDNN_MAX_CPU_ISA,
+FLEET_TORCH_PYTHON names the interpreter that has torch and torchvision, and timm for networks that torchvision lacks. --isa avx2 limits the libraries (ONEDNN_MAX_CPU_ISA,
 ATEN_CPU_CAPABILITY, MKL_ENABLE_INSTRUCTIONS); loops of fleetrun's own still use the CPU's widest vectors. Under nice -n -10 the turns
 are less disturbed.
 # Builds: bench_image_step
@@ -27,7 +27,8 @@ import report  # noqa: E402
 
 # Those of torchvision and timm, at least one of each row of images in docs/reference/models.md.
 FAMILIES = ["resnet18", "resnet50", "vgg16", "densenet121", "mobilenet_v2", "mobilenet_v3_large", "efficientnet_b0", "convnext_tiny",
-            "vit_b_16", "vit_tiny_patch16_224", "swin_t", "googlenet"]
+            "vit_b_16", "vit_tiny_patch16_224", "swin_t", "googlenet", "regnet_y_400mf", "efficientnet_v2_s", "convnext_v2_atto",
+            "mobilenet_v4_conv_small"]
 BAR = 1.1
 ENOUGH = 0.9  # of the products alone
 LAYOUTS = ["contiguous", "channels_last"]

@@ -74,6 +74,11 @@ inline Summary summarize(const std::vector<float>& tensor, size_t samples = 8) {
   return summary;
 }
 
+struct Evaluation {
+  Shape input;
+  std::vector<double> logits;
+};
+
 struct Golden {
   std::string model;
   int64_t classes = 0;
@@ -84,7 +89,9 @@ struct Golden {
       eval_logits;  // [N, classes]; evaluation from the initial running statistics
   std::map<std::string, Summary> gradients;
   std::map<std::string, Summary>
-      running_after;  // running statistics after that one training forward
+      running_after;      // running statistics after that one training forward
+  size_t parameters = 0;  // of the network; `gradients` may have some of them only
+  std::vector<Evaluation> other_sizes;
 };
 
 inline Golden load(const std::string& model) {
@@ -109,6 +116,11 @@ inline Golden load(const std::string& model) {
   golden.eval_logits = json.at("eval_logits").get<std::vector<double>>();
   golden.gradients = summaries(json.at("gradients"));
   golden.running_after = summaries(json.at("running_after"));
+  golden.parameters = json.value("parameters", golden.gradients.size());
+  for (const nlohmann::json& other : json.value("other_sizes", nlohmann::json::array())) {
+    const std::vector<int64_t> shape = other.at("input_shape");
+    golden.other_sizes.push_back({Shape(shape), other.at("eval_logits")});
+  }
   return golden;
 }
 

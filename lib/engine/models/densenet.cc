@@ -59,8 +59,8 @@ class DensenetBuilder {
 
 void define_densenet(ModelDef& def, const DensenetDepth& depth) {
   def.help = "DenseNet, torchvision's names";
-  def.schema =
-      model_schema().number("drop_rate", 0, 0, 0.99, "dropout rate of each layer's outputs");
+  def.schema = batch_norm_model_schema().number("drop_rate", 0, 0, 0.99,
+                                                "dropout rate of each layer's outputs");
   def.build = image_classifier([depth](Network& network, VarId image, const Settings& settings) {
     DensenetBuilder builder(network, depth.growth, settings.number("drop_rate"));
     VarId x = builder.stem(image, depth.first);

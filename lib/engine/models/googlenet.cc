@@ -49,8 +49,8 @@ VarId inception(Network& network, VarId x, const Inception& block) {
 
 FLEET_MODEL(googlenet) {
   def.help = "GoogLeNet without auxiliary classifiers, torchvision's names";
-  def.schema =
-      model_schema().number("dropout", 0.2, 0, 0.99, "dropout rate of the last layer's inputs");
+  def.schema = batch_norm_model_schema().number("dropout", 0.2, 0, 0.99,
+                                                "dropout rate of the last layer's inputs");
   def.build = image_classifier([](Network& network, VarId image, const Settings& settings) {
     const Pool2d halve = {.kernel = 3, .stride = 2, .ceil_mode = true};
     VarId x = network.pool(basic_conv(network, image, "conv1", 64, 7, 2), halve);

@@ -24,7 +24,7 @@ VarId conv_bn_relu(Network& network, VarId x, const std::string& conv, const std
 
 FLEET_MODEL(mobilenet_v1) {
   def.help = "MobileNet version 1";
-  def.schema = model_schema()
+  def.schema = batch_norm_model_schema()
                    .number("width", 1, 0.05, 8, "factor for the channels of every layer")
                    .number("dropout", 0, 0, 0.99, "dropout rate of the last layer's inputs");
   def.build = image_classifier([](Network& network, VarId image, const Settings& settings) {

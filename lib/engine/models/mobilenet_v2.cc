@@ -40,7 +40,7 @@ VarId inverted_residual(Network& network, VarId x, const std::string& name, int6
 
 FLEET_MODEL(mobilenet_v2) {
   def.help = "MobileNet version 2, torchvision's names";
-  def.schema = model_schema()
+  def.schema = batch_norm_model_schema()
                    .number("width", 1, 0.05, 8, "factor for the channels of every layer")
                    .number("dropout", 0.2, 0, 0.99, "dropout rate of the last layer's inputs");
   def.build = image_classifier([](Network& network, VarId image, const Settings& settings) {

@@ -122,7 +122,7 @@ VarId build(Network& network, VarId image, const Settings& settings, const Form&
 
 void define_mobilenet_v3(ModelDef& def, const Form& form) {
   def.help = "MobileNet version 3, torchvision's names";
-  def.schema = model_schema()
+  def.schema = batch_norm_model_schema()
                    .number("width", 1, 0.05, 8, "factor for the channels of every layer")
                    .number("dropout", 0.2, 0, 0.99, "dropout rate of the last layer's inputs");
   def.build = image_classifier([&form](Network& network, VarId image, const Settings& settings) {

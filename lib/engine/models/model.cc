@@ -65,6 +65,19 @@ Schema model_schema(int64_t num_classes) {
   return schema;
 }
 
+Schema batch_norm_model_schema(int64_t num_classes) {
+  Schema schema = model_schema(num_classes);
+  schema.number(kBatchNormEpsilon, 0, 0, 1,
+                "epsilon of every batch norm, which belongs to the weights; 0: the network's own");
+  return schema;
+}
+
+Schema same_padding_key(Schema schema, bool initial) {
+  schema.boolean("same_padding", initial,
+                 "pad convolutions as TensorFlow's SAME, which belongs to the weights");
+  return schema;
+}
+
 std::function<NamedVars(Network&, const NamedVars&, const Settings&)> image_classifier(
     std::function<VarId(Network&, VarId image, const Settings&)> build) {
   return [build = std::move(build)](Network& network, const NamedVars& inputs,

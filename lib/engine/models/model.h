@@ -62,10 +62,18 @@ Registry<ModelDef>& model_registry();
 ModelPorts ports_of(const std::string& model, const Settings& settings);
 bool register_model(const std::string& name, void (*define)(ModelDef&));
 
+// A key of networks with batch norm; build_training() applies it.
+inline constexpr char kBatchNormEpsilon[] = "batch_norm_epsilon";
+
 // The keys every model has.
 Schema common_model_schema();
 // These, and num_classes: the keys every classifier of images has.
 Schema model_schema(int64_t num_classes = 1000);
+// These, and batch_norm_epsilon: for networks with batch norm.
+Schema batch_norm_model_schema(int64_t num_classes = 1000);
+// With the key same_padding, for networks whose weights also come from TensorFlow: every
+// convolution is then padded as Conv2d::same_padding.
+Schema same_padding_key(Schema schema, bool initial);
 
 // The build() of a network with the input "image" and the output "logits".
 //   def.build = image_classifier([](Network& network, VarId image, const Settings& settings) {

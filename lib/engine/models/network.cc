@@ -82,6 +82,21 @@ Init bias_init(WeightInit kind, const Shape& weight) {
 
 std::vector<int64_t> pair_of(int64_t value) { return {value, value}; }
 
+// Of a convolution of x: a pair, or four if both sides differ.
+std::vector<int64_t> paddings_of(const Conv2d& layer, const Shape& x) {
+  if (!layer.same_padding) return pair_of(layer.padding);
+  std::vector<int64_t> begins, ends;
+  for (int d = 2; d < 4; ++d) {
+    const int64_t windows = (x[d] + layer.stride - 1) / layer.stride;
+    const int64_t reach = (windows - 1) * layer.stride + layer.dilation * (layer.kernel - 1) + 1;
+    const int64_t total = std::max<int64_t>(reach - x[d], 0);
+    begins.push_back(total / 2);
+    ends.push_back(total - total / 2);
+  }
+  if (begins == ends) return begins;
+  return {begins[0], begins[1], ends[0], ends[1]};
+}
+
 // A number of a layer: its channels, the size of its kernel.
 void check_number(const std::string& where, const char* what, int64_t value) {
   constexpr int64_t kMost = int64_t{1} << 31;
@@ -118,6 +133,7 @@ VarId Network::conv2d(const std::string& name, VarId x, const Conv2d& layer) {
   check_number(where, "channels", layer.channels);
   check_number(where, "kernel", layer.kernel);
   check_number(where, "groups", layer.groups);
+  check_number(where, "stride", layer.stride);
   for (const int64_t channels : {shape(x)[1], layer.channels}) {
     if (channels % layer.groups == 0) continue;
     refuse(where,
@@ -133,7 +149,7 @@ VarId Network::conv2d(const std::string& name, VarId x, const Conv2d& layer) {
   }
   return emit("conv2d", inputs,
               {{"strides", pair_of(layer.stride)},
-               {"paddings", pair_of(layer.padding)},
+               {"paddings", paddings_of(layer, shape(x))},
                {"dilations", pair_of(layer.dilation)},
                {"groups", layer.groups}},
               name);
@@ -154,9 +170,10 @@ VarId Network::batch_norm(const std::string& name, VarId x, const BatchNorm& lay
     outputs.insert(outputs.end(), {mean, variance, program_.temporary(base + ".saved_mean"),
                                    program_.temporary(base + ".saved_variance")});
   }
-  program_.append(
-      section_, "batch_norm", {x, scale, bias, mean, variance}, outputs,
-      {{"epsilon", layer.epsilon}, {"momentum", layer.momentum}, {"is_test", !training_}});
+  program_.append(section_, "batch_norm", {x, scale, bias, mean, variance}, outputs,
+                  {{"epsilon", batch_norm_epsilon_ > 0 ? batch_norm_epsilon_ : layer.epsilon},
+                   {"momentum", layer.momentum},
+                   {"is_test", !training_}});
   return y;
 }
 

@@ -44,6 +44,9 @@ struct Conv2d {
   int64_t kernel = 3;
   int64_t stride = 1;
   int64_t padding = 0;
+  // TensorFlow's SAME instead of `padding`: ceil(size / stride) outputs, and of an odd padding the
+  // larger half behind the image.
+  bool same_padding = false;
   int64_t dilation = 1;
   int64_t groups = 1;
   bool bias = false;
@@ -100,6 +103,9 @@ class Network {
   // gradient, so models with several heads build those that are wanted. Initially none.
   void set_wanted_outputs(std::set<std::string> names) { wanted_ = std::move(names); }
   bool wants(const std::string& output) const { return wanted_.contains(output); }
+  // Of every batch_norm from here on, whatever its layer says: weights belong to the epsilon that
+  // they were trained with. 0: the layers' own.
+  void set_batch_norm_epsilon(double epsilon) { batch_norm_epsilon_ = epsilon; }
   const Shape& shape(VarId var) const;  // kUsage if there is no such variable
 
   // Images are N, C, H, W.
@@ -182,6 +188,7 @@ class Network {
   Program& program_;
   SectionId section_;
   bool training_;
+  double batch_norm_epsilon_ = 0;
   VarId sample_key_;
   int64_t dropouts_ = 0;
   std::set<std::string> layers_, wanted_;

@@ -27,7 +27,7 @@ VarId block(Network& network, VarId x, const std::string& name, int64_t channels
 FLEET_MODEL(resnet20) {
   def.help = "residual network of 20 layers for 32 x 32 images (CIFAR)";
   def.image = {3, 32, 32};
-  def.schema = model_schema(10);
+  def.schema = batch_norm_model_schema(10);
   def.build = image_classifier([](Network& network, VarId image, const Settings& settings) {
     VarId x = network.relu(conv_bn(network, image, "conv1", "bn1", 16, 3, 1));
     network.block("stem", x);

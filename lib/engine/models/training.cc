@@ -114,6 +114,9 @@ NamedVars build_network(Network& network, const FeedList& feeds, SectionId secti
   }
   inputs["sample_key"] = network.sample_key();
   network.set_wanted_outputs(wanted);
+  if (options.model_settings.has(kBatchNormEpsilon)) {
+    network.set_batch_norm_epsilon(options.model_settings.number(kBatchNormEpsilon));
+  }
   const NamedVars outputs =
       of_model(options.model, [&] { return model.build(network, inputs, options.model_settings); });
   for (const std::string& name : wanted) {

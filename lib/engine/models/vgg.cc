@@ -34,7 +34,7 @@ VarId classify(Network& network, VarId x, const Settings& settings) {
 void define_vgg(ModelDef& def, const std::vector<int>& convolutions, bool batch_norm_default) {
   def.help = "VGG, torchvision's names";
   def.schema =
-      model_schema()
+      batch_norm_model_schema()
           .boolean("batch_norm", batch_norm_default,
                    "use batch norm after each convolution, as the _bn models do")
           .number("dropout", 0.5, 0, 0.99, "dropout rate of the classifier's hidden layers")

@@ -1,6 +1,8 @@
 // conv2d: y[N, O, H', W'] = x[N, I, H, W] correlated with weight[O, I / groups, KH, KW], plus
 // bias[O]. H' = floor((H + 2 padding - dilation (KH - 1) - 1) / stride) + 1, as in PyTorch.
 //
+// paddings: height and width, or top, left, bottom, right. TensorFlow's SAME needs the latter.
+//
 // use_cudnn: GPU only. false requires a kernel of our own, which exists for depthwise convolutions
 // and is used for them in any case.
 //
@@ -58,7 +60,7 @@ void infer_conv2d(ShapeContext& context) {
     context.require(context.shape(2) == Shape{weight[0]},
                     "bias " + context.shape(2).text() + " must have one value per output channel");
   }
-  const Window window = window_of(context, weight[2], weight[3]);
+  const Window window = window_of(context, weight[2], weight[3], /*ends=*/true);
   const Shape y{x[0], weight[0], windows(window, 0, x[2]), windows(window, 1, x[3])};
   context.require(y[2] > 0 && y[3] > 0,
                   "x " + x.text() + " is smaller than the kernel " + weight.text());
@@ -113,7 +115,8 @@ std::string weight_grad_kind(const Program& program, const Op& op) {
 FLEET_OP(conv2d) {
   def.help =
       "a convolution of x [N, I, H, W] with weight [O, I / groups, KH, KW], as in PyTorch; "
-      "strides, paddings and dilations are for height and width; use_cudnn and winograd allow a "
+      "strides, paddings and dilations are for height and width, or paddings for top, left, bottom "
+      "and right; use_cudnn and winograd allow a "
       "backend these methods; input_activation is set by a pass";
   def.inputs = {{"x"}, {"weight"}, {"bias", Slot::kOptional}};
   def.outputs = {{"y"}};

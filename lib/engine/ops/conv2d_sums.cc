@@ -70,7 +70,8 @@ FLEET_OP(conv2d_sums) {
                     "x " + x.text() + " does not fit weight " + weight.text());
     context.require(context.has_input(2) == context.has_input(3),
                     "factor and constant must be given together");
-    const Window window = window_of(context, weight[2], weight[3]);
+    const bool depthwise = weight[1] == 1;
+    const Window window = window_of(context, weight[2], weight[3], /*ends=*/depthwise);
     const Shape y{x[0], weight[0], windows(window, 0, x[2]), windows(window, 1, x[3])};
     context.require(y[2] > 0 && y[3] > 0, "x " + x.text() + " is smaller than the kernel");
     context.set(0, y, context.dtype(0));

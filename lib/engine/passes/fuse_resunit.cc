@@ -70,9 +70,11 @@ class FuseResunit : public Pass {
            !op.attributes.boolean("is_test");
   }
 
-  // Convolutions that cuDNN must not compute, or that are faster in our own kernel.
+  // Convolutions that cuDNN must not compute, that are faster in our own kernel, or that pad a copy
+  // of their image first.
   bool is_own(const Op& conv) const {
-    return !conv.attributes.boolean("use_cudnn") ||
+    return conv.attributes.integers("paddings").size() != 2 ||
+           !conv.attributes.boolean("use_cudnn") ||
            (conv.attributes.integer("groups") > 1 && var(conv.inputs[1]).shape[1] == 1);
   }
 

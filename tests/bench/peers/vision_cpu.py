@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's training steps of one of torchvision's or timm's networks on one core: the peer of `scripts/bench.sh cpu_families`.
+"""PyTorch's training steps of a network of torchvision or timm on one core: the peer of `scripts/bench.sh cpu_families`.
 
     vision_cpu.py NETWORK BATCH float32|bfloat16 [LAYOUT...]
 
@@ -25,10 +25,26 @@ torch.set_num_interop_threads(1)
 FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
 
 
+# timm's spelling of our names.
+OF_TIMM = {"convnext_v2": "convnextv2", "mobilenet_v4": "mobilenetv4", "efficientnet_lite": "tf_efficientnet_lite"}
+
+
+def make_model():
+    if hasattr(torchvision.models, network):
+        keys = {"aux_logits": False, "init_weights": False} if network == "googlenet" else {}
+        return getattr(torchvision.models, network)(**keys)
+    import timm
+
+    name = network
+    for ours, theirs in OF_TIMM.items():
+        name = name.replace(ours, theirs)
+    return timm.create_model(name)
+
+
 class Training:
     def __init__(self, layout):
         torch.manual_seed(1)
-        self.model = build().train().to(memory_format=FORMATS[layout])
+        self.model = make_model().train().to(memory_format=FORMATS[layout])
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
         self.images = torch.randn((batch, 3, 224, 224)).to(memory_format=FORMATS[layout])
         self.labels = torch.arange(batch) * 61 % 1000
@@ -41,14 +57,6 @@ class Training:
         loss.backward()
         self.optimizer.step()
         loss.item()
-
-
-def build():
-    if not hasattr(torchvision.models, network):
-        import timm  # only for what torchvision has not
-        return timm.create_model(network)
-    keys = {"aux_logits": False, "init_weights": False} if network == "googlenet" else {}
-    return getattr(torchvision.models, network)(**keys)
 
 
 layouts = {layout: Training(layout) for layout in sys.argv[4:] or FORMATS}

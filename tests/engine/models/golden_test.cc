@@ -55,15 +55,16 @@ void expect_near(const std::vector<float>& ours, const golden::Summary& theirs, 
 class Trained {
  public:
   // keys: of the model, behind num_classes.
-  Trained(const golden::Golden& golden, const std::string& strategy, const std::string& keys) {
+  Trained(const golden::Golden& golden, const Shape& input, const std::string& strategy,
+          const std::string& keys) {
     const ModelDef& def = model_registry().get(golden.model);
     const std::string json = "{\"num_classes\": " + std::to_string(golden.classes) + keys + "}";
     Program program;
     training_ = build_training(
         program, {.model = golden.model,
                   .model_settings = ConfigTree::from_json(json, "test").validate(def.schema),
-                  .batch = golden.input[0],
-                  .columns = image_columns({golden.input[1], golden.input[2], golden.input[3]})});
+                  .batch = input[0],
+                  .columns = image_columns({input[1], input[2], input[3]})});
     make_strategy(strategy).append_backward(program, training_.forward, training_.loss);
     std::vector<VarId> keep = {training_.loss,
                                training_.output("logits"),
@@ -79,11 +80,13 @@ class Trained {
     const Program& planned = executor_->program();
     const std::vector<float> image =
         golden::tensor("input", planned.var(training_.feed("image")).shape);
-    const std::vector<float> weight(golden.labels.size(), 1);
-    const std::vector<int64_t> key(golden.labels.size(), 0);
+    std::vector<int64_t> labels = golden.labels;
+    labels.resize(input[0]);
+    const std::vector<float> weight(labels.size(), 1);
+    const std::vector<int64_t> key(labels.size(), 0);
     const float rate = 0;
     executor_->feed(training_.feed("image"), image);
-    executor_->feed(training_.feed("label"), golden.labels);
+    executor_->feed(training_.feed("label"), labels);
     executor_->feed(training_.feed("weight"), weight);
     executor_->feed(training_.feed("sample_key"), key);
     executor_->feed(training_.feed("learning_rate"), std::span(&rate, 1));
@@ -120,7 +123,7 @@ class Trained {
 void expect_golden(const std::string& model, const std::string& strategy,
                    double gradient_tolerance = 1e-3, const std::string& keys = "") {
   const golden::Golden golden = golden::load(model);
-  Trained ours(golden, strategy, keys);
+  Trained ours(golden, golden.input, strategy, keys);
   const Training& training = ours.training();
 
   ours.run({.evaluate = true});  // before training moves the running statistics
@@ -135,16 +138,22 @@ void expect_golden(const std::string& model, const std::string& strategy,
   EXPECT_NEAR(losses[0] / losses[1], loss, 1e-5 * loss);
 
   const Program& program = ours.program();
-  EXPECT_EQ(program.parameters().size(), golden.gradients.size());
-  for (VarId parameter : program.parameters()) {
-    const std::string& name = program.var(parameter).name;
-    ASSERT_TRUE(golden.gradients.contains(name)) << name;
-    expect_near(ours.floats(program.gradient(parameter)), golden.gradients.at(name),
-                gradient_tolerance, "gradient of " + name);
+  EXPECT_EQ(program.parameters().size(), golden.parameters);
+  for (const auto& [name, gradient] : golden.gradients) {
+    const VarId parameter = program.find(name);
+    ASSERT_NE(parameter, kNoVar) << name;
+    expect_near(ours.floats(program.gradient(parameter)), gradient, gradient_tolerance,
+                "gradient of " + name);
   }
   for (const auto& [name, statistics] : golden.running_after) {
     ASSERT_NE(program.find(name), kNoVar) << name;
     expect_near(ours.floats(program.find(name)), statistics, 1e-4, name);
+  }
+  for (const golden::Evaluation& other : golden.other_sizes) {
+    Trained there(golden, other.input, strategy, keys);
+    there.run({.evaluate = true});
+    expect_near(there.doubles(there.training().evaluate_output("logits")), other.logits, 1e-4,
+                "eval logits of " + other.input.text());
   }
 }
 
@@ -196,6 +205,35 @@ INSTANTIATE_TEST_SUITE_P(Golden, Timms,
                                            "deit3_small_patch16_224", "vit_small_patch14_dinov2",
                                            "vit_small_patch14_reg4_dinov2"),
                          [](const auto& name) { return std::string(name.param); });
+
+const std::string kNoDepth = R"(, "stochastic_depth": 0)";
+
+TEST(Golden, Resnext50_MatchesTorchvision) { expect_golden("resnext50_32x4d", "", 1e-2); }
+TEST(Golden, WideResnet50_MatchesTorchvision) { expect_golden("wide_resnet50_2", "", 1e-2); }
+TEST(Golden, RegnetY400mf_MatchesTorchvision) { expect_golden("regnet_y_400mf", "", 1e-2); }
+TEST(Golden, EfficientnetB5_MatchesTorchvision) {
+  expect_golden("efficientnet_b5", "", 1e-2, kNoDropout + kNoDepth);
+}
+TEST(Golden, EfficientnetV2Small_MatchesTorchvision) {
+  expect_golden("efficientnet_v2_s", "", 1e-2, kNoDropout + kNoDepth);
+}
+TEST(Golden, EfficientnetV2Medium_MatchesTorchvision) {
+  expect_golden("efficientnet_v2_m", "", 1e-2, kNoDropout + kNoDepth);
+}
+TEST(Golden, Resnet18d_MatchesTimm) { expect_golden("resnet18d", "", 1e-2); }
+TEST(Golden, Resnet50d_MatchesTimm) { expect_golden("resnet50d", "", 1e-2); }
+TEST(Golden, ConvnextAtto_MatchesTimm) { expect_golden("convnext_atto", "", 1e-3, kNoDepth); }
+TEST(Golden, ConvnextV2Atto_MatchesTimm) { expect_golden("convnext_v2_atto", "", 1e-3, kNoDepth); }
+TEST(Golden, ConvnextV2Tiny_MatchesTimm) { expect_golden("convnext_v2_tiny", "", 1e-3, kNoDepth); }
+TEST(Golden, EfficientnetLite0_MatchesTimm) {
+  expect_golden("efficientnet_lite0", "", 1e-2, kNoDropout + kNoDepth);
+}
+TEST(Golden, MobilenetV4Small_MatchesTimm) {
+  expect_golden("mobilenet_v4_conv_small", "", 1e-2, kNoDropout);
+}
+TEST(Golden, MobilenetV4Medium_MatchesTimm) {
+  expect_golden("mobilenet_v4_conv_medium", "", 1e-2, kNoDropout);
+}
 
 }  // namespace
 }  // namespace fleet

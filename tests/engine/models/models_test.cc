@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "models/model.h"
 #include "models/training.h"
 
@@ -105,6 +107,52 @@ TEST(Models, VisionTransformersOfTimm_HaveItsNumberOfParameters) {
   EXPECT_EQ(headless("vit_small_patch14_reg4_dinov2", 384), 22057344);
   EXPECT_EQ(headless("vit_base_patch14_dinov2", 768), 86579712);
   EXPECT_EQ(headless("vit_base_patch14_reg4_dinov2", 768), 86582016);
+}
+
+// torchvision's and timm's counts (of timm: resnet*d, convnextv2_*, tf_efficientnet_lite*,
+// mobilenetv4_conv_*, and the small sizes of convnext).
+TEST(Models, ConvolutionalNetworksSince2016_HaveTheKnownNumberOfParameters) {
+  EXPECT_EQ(count("resnet152"), (Count{467, 60192808}));
+  EXPECT_EQ(count("resnext50_32x4d"), (Count{161, 25028904}));
+  EXPECT_EQ(count("resnext101_32x8d"), (Count{314, 88791336}));
+  EXPECT_EQ(count("resnext101_64x4d"), (Count{314, 83455272}));
+  EXPECT_EQ(count("wide_resnet50_2"), (Count{161, 68883240}));
+  EXPECT_EQ(count("wide_resnet101_2"), (Count{314, 126886696}));
+  EXPECT_EQ(count("regnet_y_400mf"), (Count{225, 4344144}));
+  EXPECT_EQ(count("regnet_y_800mf"), (Count{199, 6432512}));
+  EXPECT_EQ(count("regnet_y_1_6gf"), (Count{368, 11202430}));
+  EXPECT_EQ(count("regnet_y_3_2gf"), (Count{290, 19436338}));
+  EXPECT_EQ(count("regnet_y_8gf"), (Count{238, 39381472}));
+  EXPECT_EQ(count("efficientnet_b5"), (Count{506, 30389784}));
+  EXPECT_EQ(count("efficientnet_b6"), (Count{584, 43040704}));
+  EXPECT_EQ(count("efficientnet_b7"), (Count{711, 66347960}));
+  EXPECT_EQ(count("efficientnet_v2_s"), (Count{452, 21458488}));
+  EXPECT_EQ(count("efficientnet_v2_m"), (Count{649, 54139356}));
+  EXPECT_EQ(count("efficientnet_v2_l"), (Count{897, 118515272}));
+  EXPECT_EQ(count("resnet18d"), (Count{68, 11708744}));
+  EXPECT_EQ(count("resnet26d"), (Count{95, 16014408}));
+  EXPECT_EQ(count("resnet34d"), (Count{116, 21816904}));
+  EXPECT_EQ(count("resnet50d"), (Count{167, 25576264}));
+  EXPECT_EQ(count("resnet101d"), (Count{320, 44568392}));
+  EXPECT_EQ(count("resnet152d"), (Count{473, 60212040}));
+  EXPECT_EQ(count("convnext_atto"), (Count{128, 3695520}));
+  EXPECT_EQ(count("convnext_femto"), (Count{128, 5217784}));
+  EXPECT_EQ(count("convnext_pico"), (Count{128, 9045672}));
+  EXPECT_EQ(count("convnext_nano"), (Count{146, 15593560}));
+  EXPECT_EQ(count("convnext_v2_atto"), (Count{140, 3708400}));
+  EXPECT_EQ(count("convnext_v2_femto"), (Count{140, 5233240}));
+  EXPECT_EQ(count("convnext_v2_pico"), (Count{140, 9066280}));
+  EXPECT_EQ(count("convnext_v2_nano"), (Count{160, 15623800}));
+  EXPECT_EQ(count("convnext_v2_tiny"), (Count{200, 28635496}));
+  EXPECT_EQ(count("convnext_v2_base"), (Count{380, 88717800}));
+  EXPECT_EQ(count("convnext_v2_large"), (Count{380, 197956840}));
+  EXPECT_EQ(count("efficientnet_lite0"), (Count{149, 4652008}));
+  EXPECT_EQ(count("efficientnet_lite1"), (Count{194, 5416680}));
+  EXPECT_EQ(count("efficientnet_lite2"), (Count{194, 6092072}));
+  EXPECT_EQ(count("efficientnet_lite3"), (Count{221, 8197096}));
+  EXPECT_EQ(count("efficientnet_lite4"), (Count{275, 13006568}));
+  EXPECT_EQ(count("mobilenet_v4_conv_small"), (Count{140, 3774024}));
+  EXPECT_EQ(count("mobilenet_v4_conv_medium"), (Count{233, 9715512}));
 }
 
 // The models with the input "image".
@@ -219,6 +267,50 @@ TEST(Vgg, Parameters_HaveTorchvisionsNames) {
 TEST(Vgg, DoubleImage_IsPooledToTheSameClassifier) {
   const Program program = build("vgg16", "{}", 1, {3, 448, 448}).program;
   EXPECT_EQ(program.var(program.find("classifier.0.weight")).shape, (Shape{4096, 25088}));
+}
+
+// The attributes of each operation of this type.
+template <typename Read>
+auto attributes_of(const Program& program, const std::string& type, const Read& read) {
+  std::vector<decltype(read(program.ops()[0].attributes))> values;
+  for (const Op& op : program.ops()) {
+    if (op.type() == type) values.push_back(read(op.attributes));
+  }
+  return values;
+}
+
+std::set<double> epsilons_of(const std::string& model, const std::string& json) {
+  const auto all = attributes_of(build(model, json).program, "batch_norm",
+                                 [](const Attributes& a) { return a.number("epsilon"); });
+  return {all.begin(), all.end()};
+}
+
+TEST(BatchNorm, Epsilon_IsTheNetworksOrThatOfTheKey) {
+  EXPECT_EQ(epsilons_of("efficientnet_b5", "{}"), (std::set<double>{1e-3}));
+  EXPECT_EQ(epsilons_of("mobilenet_v3_small", R"({"batch_norm_epsilon": 1e-5})"),
+            (std::set<double>{1e-5}));
+  EXPECT_EQ(epsilons_of("resnet18", R"({"batch_norm_epsilon": 1e-3})"), (std::set<double>{1e-3}));
+}
+
+std::set<std::vector<int64_t>> paddings_of(const std::string& model, const std::string& json,
+                                           const Shape& image) {
+  const auto all = attributes_of(build(model, json, 1, image).program, "conv2d",
+                                 [](const Attributes& a) { return a.integers("paddings"); });
+  return {all.begin(), all.end()};
+}
+
+// ceil(size / 2) outputs: of 64 pixels more padding behind, of 65 the same on both sides.
+TEST(SamePadding, PaddingsFollowTheSizeOfTheImage) {
+  using Paddings = std::set<std::vector<int64_t>>;
+  EXPECT_EQ(paddings_of("efficientnet_lite0", "{}", {3, 64, 64}),
+            (Paddings{{0, 0}, {0, 0, 1, 1}, {1, 1}, {1, 1, 2, 2}, {2, 2}}));
+  EXPECT_EQ(paddings_of("efficientnet_lite0", "{}", {3, 65, 65}),
+            (Paddings{{0, 0}, {1, 1}, {2, 2}}));
+  EXPECT_EQ(paddings_of("efficientnet_lite0", "{}", {3, 64, 65}).count({0, 1, 1, 1}), 1U);
+  EXPECT_EQ(paddings_of("efficientnet_lite0", R"({"same_padding": false})", {3, 64, 64}),
+            (Paddings{{0, 0}, {1, 1}, {2, 2}}));
+  EXPECT_EQ(paddings_of("efficientnet_b0", R"({"same_padding": true})", {3, 64, 64}),
+            (Paddings{{0, 0}, {0, 0, 1, 1}, {1, 1}, {1, 1, 2, 2}, {2, 2}}));
 }
 
 TEST(MobilenetV1, Width_ScalesChannels) {

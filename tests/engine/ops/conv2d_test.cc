@@ -85,6 +85,41 @@ TEST(Conv2d, UnevenWindow_MatchesReference) {
       {.x = {1, 16, 4, 4}, .weight = {16, 16, 3, 3}, .strides = {3, 2}});  // a column left over
 }
 
+// TensorFlow's SAME: more behind the image than in front of it.
+TEST(Conv2d, UnevenPadding_MatchesReference) {
+  check_conv2d({.x = {2, 3, 8, 6},
+                .weight = {16, 3, 3, 3},
+                .strides = {2, 2},
+                .paddings = {0, 0, 1, 1},
+                .bias = true});
+  check_conv2d(
+      {.x = {2, 16, 6, 7}, .weight = {8, 16, 5, 5}, .strides = {2, 2}, .paddings = {1, 2, 2, 2}});
+  check_conv2d(
+      {.x = {1, 32, 8, 8}, .weight = {32, 32, 3, 3}, .paddings = {0, 2, 2, 0}, .bias = true});
+  check_conv2d(
+      {.x = {2, 16, 4, 4}, .weight = {8, 16, 2, 2}, .strides = {2, 2}, .paddings = {0, 0, 2, 0}});
+}
+
+TEST(Conv2d, DepthwiseWithUnevenPadding_MatchesReference) {
+  for (const int64_t kernel : {3, 5, 7}) {
+    check_conv2d({.x = {2, 10, 8, 7},
+                  .weight = {10, 1, kernel, kernel},
+                  .strides = {2, 2},
+                  .paddings = {kernel / 2 - 1, kernel / 2, kernel / 2, kernel / 2},
+                  .groups = 10});
+    check_conv2d({.x = {1, 32, 6, 8},
+                  .weight = {32, 1, kernel, kernel},
+                  .paddings = {0, 1, kernel - 1, kernel - 2},
+                  .groups = 32,
+                  .bias = true});
+  }
+  check_conv2d({.x = {2, 9, 8, 6},
+                .weight = {9, 1, 3, 2},
+                .strides = {2, 1},
+                .paddings = {0, 0, 1, 1},
+                .groups = 9});
+}
+
 TEST(Conv2d, Dilated_MatchesReference) {
   check_conv2d(
       {.x = {1, 16, 4, 4}, .weight = {16, 16, 3, 3}, .paddings = {2, 2}, .dilations = {2, 2}});

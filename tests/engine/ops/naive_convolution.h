@@ -7,15 +7,15 @@ namespace fleet {
 
 struct NaiveConvolution {
   Shape x, weight;
-  std::vector<int64_t> strides, paddings, dilations;
+  std::vector<int64_t> strides, paddings, dilations;  // paddings: a pair, or with the ends
   int64_t groups;
 
   Shape y() const {
     Shape y{x[0], weight[0], 0, 0};
     for (int d = 2; d < 4; ++d) {
-      y[d] =
-          (x[d] + 2 * paddings[d - 2] - dilations[d - 2] * (weight[d] - 1) - 1) / strides[d - 2] +
-          1;
+      const int64_t end = paddings[paddings.size() == 4 ? d : d - 2];
+      const int64_t padded = x[d] + paddings[d - 2] + end;
+      y[d] = (padded - dilations[d - 2] * (weight[d] - 1) - 1) / strides[d - 2] + 1;
     }
     return y;
   }

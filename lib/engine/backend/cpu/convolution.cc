@@ -88,8 +88,8 @@ Geometry geometry_of(const Window& window) {
     g.strides.push_back(window.strides[d]);
     g.dilations.push_back(window.dilations[d] - 1);  // oneDNN counts from 0
     g.before.push_back(window.paddings[d]);
+    g.after.push_back(window.ends[d]);
   }
-  g.after = g.before;
   return g;
 }
 

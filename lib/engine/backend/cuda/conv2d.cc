@@ -1,9 +1,11 @@
-// Convolutions with cuDNN; depthwise ones with our own kernels, and patches as products.
+// Convolutions with cuDNN; depthwise ones with our own kernels, and patches as products. Where both
+// sides of an image are padded differently, cuDNN gets a padded copy.
 #include <algorithm>
 
 #include "backend/cuda/channels.h"
 #include "backend/cuda/convolution.h"
 #include "backend/cuda/device.h"
+#include "backend/cuda/padded_image.h"
 #include "backend/cuda/patch_convolution.h"
 
 namespace fleet {
@@ -26,7 +28,8 @@ void forward_layouts(LayoutQuery& query) {
   const auto fused = query.has_input(2)
                          ? problem.with_bias(query.device(), query.input_var(2).dtype)
                          : std::nullopt;
-  query.workspace(workspace_of(query.device(), fused ? *fused : problem.conv()));
+  query.workspace(padded_image_bytes(problem) +
+                  workspace_of(query.device(), fused ? *fused : problem.conv()));
 }
 
 void weight_layouts(LayoutQuery& query) {
@@ -43,7 +46,7 @@ void weight_layouts(LayoutQuery& query) {
   if (problem.takes_patches()) return query.workspace(patch_workspace(problem));
   const size_t product = query.has_output(0) ? workspace_of(query.device(), problem.conv()) : 0;
   const size_t sums = query.has_output(1) ? sum_rows_workspace(problem.y_rows()) : 0;
-  query.workspace(std::max(product, sums));
+  query.workspace(padded_image_bytes(problem) + std::max(product, sums));
 }
 
 void data_layouts(LayoutQuery& query) {
@@ -56,7 +59,7 @@ void data_layouts(LayoutQuery& query) {
   if (query.has_input(2)) query.need(2, problem.x());
   if (problem.takes_own(query.attributes())) return;
   if (problem.takes_patches()) return query.workspace(patch_workspace(problem));
-  query.workspace(workspace_of(query.device(), problem.conv()));
+  query.workspace(padded_image_bytes(problem) + workspace_of(query.device(), problem.conv()));
 }
 
 }  // namespace
@@ -79,10 +82,11 @@ FLEET_KERNEL(cuda, conv2d) {
     }
     if (problem.takes_patches()) return make_patch_forward(context, problem);
     const auto fused = bias ? problem.with_bias(&context.device, bias.dtype) : std::nullopt;
+    const cuda::PaddedImage image(problem, x.data, context.workspace);
     std::shared_ptr<Kernel> product =
-        make_kernel(context.device, fused ? *fused : problem.conv(), x.data, weight.data, y.data,
-                    bias.data, context.workspace);
-    return add_bias_after(product, problem.y_rows(), y, fused ? Argument() : bias);
+        make_kernel(context.device, fused ? *fused : problem.conv(), image.data(), weight.data,
+                    y.data, bias.data, image.rest());
+    return add_bias_after(image.filled(product), problem.y_rows(), y, fused ? Argument() : bias);
   };
 }
 
@@ -103,12 +107,13 @@ FLEET_KERNEL(cuda, conv2d_weight_grad) {
       });
     }
     if (problem.takes_patches()) return make_patch_weight_grad(context, problem);
+    const cuda::PaddedImage image(problem, x.data, workspace);
     std::shared_ptr<Kernel> product;
     if (dweight) {
-      product = make_kernel(context.device, problem.conv(), x.data, dweight.data, dy.data, nullptr,
-                            workspace);
+      product = make_kernel(context.device, problem.conv(), image.data(), dweight.data, dy.data,
+                            nullptr, image.rest());
     }
-    return sum_rows_after(product, problem.y_rows(), dy, dbias, workspace);
+    return sum_rows_after(image.filled(product), problem.y_rows(), dy, dbias, image.rest());
   };
 }
 
@@ -125,8 +130,9 @@ FLEET_KERNEL(cuda, conv2d_data_grad) {
       });
     }
     if (problem.takes_patches()) return make_patch_data_grad(context, problem);
-    return make_kernel(context.device, problem.conv(), dx.data, weight.data, dy.data, nullptr,
-                       context.workspace);
+    const cuda::PaddedImage image(problem, dx.data, context.workspace);
+    return image.cropped(make_kernel(context.device, problem.conv(), image.data(), weight.data,
+                                     dy.data, nullptr, image.rest()));
   };
 }
 

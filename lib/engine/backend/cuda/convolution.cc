@@ -32,6 +32,12 @@ ConvolutionProblem::ConvolutionProblem(Direction direction, const Attributes& at
            .y = y,
            .dtype = dtype};
   own_ = own_convolution_of(conv_);
+  if (!is_depthwise(own_) && !conv_.window.is_symmetric()) {
+    for (int d = 0; d < 2; ++d) {
+      conv_.x[2 + d] += conv_.window.paddings[d] + conv_.window.ends[d];
+      conv_.window.paddings[d] = conv_.window.ends[d] = 0;
+    }
+  }
   own_.relu = attributes.has("input_activation") && attributes.text("input_activation") == "relu";
 }
 
@@ -50,7 +56,7 @@ bool ConvolutionProblem::takes_own(const Attributes& attributes) const {
 bool ConvolutionProblem::takes_patches() const {
   const Window& w = conv_.window;
   if (conv_.dtype == DType::kFloat32 || own_.groups != 1 || own_.relu) return false;
-  if (w.kernel[0] * w.kernel[1] == 1) return false;
+  if (w.kernel[0] * w.kernel[1] == 1 || is_padded()) return false;
   for (int d = 0; d < 2; ++d) {
     if (w.strides[d] != w.kernel[d] || w.paddings[d] != 0 || w.dilations[d] != 1) return false;
     if (own_.in[d] != own_.out[d] * w.kernel[d]) return false;

@@ -26,6 +26,9 @@ class ConvolutionProblem {
   // Whether conv2d uses our own kernel: for a depthwise convolution. kUnsupported if
   // use_cudnn=false requires one that does not exist.
   bool takes_own(const Attributes& attributes) const;
+  // Whether conv() is a convolution without padding of a copy of x with zeros around it
+  // (padded_image.h), because cuDNN wants the same padding on both sides. Not if takes_own().
+  bool is_padded() const { return conv_.x[2] != x_[2] || conv_.x[3] != x_[3]; }
   // Whether conv2d is a product of patches (patch_convolution.h): windows that tile the image, in a
   // 16-bit type.
   bool takes_patches() const;

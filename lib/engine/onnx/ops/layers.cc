@@ -6,8 +6,9 @@ namespace {
 
 using Integers = std::vector<int64_t>;
 
-// The same padding at the end as at the beginning.
+// Of a pair: the same padding at the end as at the beginning.
 Integers pads(const Integers& paddings) {
+  if (paddings.size() == 4) return paddings;
   return {paddings[0], paddings[1], paddings[0], paddings[1]};
 }
 
