@@ -32,7 +32,7 @@ enum class Operation {
 struct ImageStep {
   Operation operation = Operation::kIdentity;
   double value = 0;
-  Sampling sampling = {};  // of operations that move pixels
+  Sampling sampling = {};  // for operations that move pixels
 };
 
 void apply(const ImageStep& step, const ImagePlanes& planes);

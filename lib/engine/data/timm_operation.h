@@ -44,7 +44,7 @@ double timm_value(const TimmOperation& operation, double magnitude, double sign,
 struct TimmUse {
   double probability = 1;
   double magnitude = 10;
-  double deviation = 0;        // of the magnitude: normal
+  double deviation = 0;        // normal, added to the magnitude
   bool any_magnitude = false;  // uniform from 0 to the magnitude instead
   double most = 10;            // bounds the drawn magnitude
 };

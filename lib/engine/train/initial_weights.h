@@ -29,8 +29,7 @@ struct WeightsOptions {
   // The job's network, if it is one of images: its rules for other programs' names, sizes and
   // channels hold (models/weight_layout.h).
   std::string network = {};
-  // What belongs to the file. Its last layer starts anew if it has other classes, unless
-  // `complete`.
+  // The file's own record. Unless `complete`, its last layer is initialized if the classes differ.
   std::optional<PretrainedRecord> record = {};
 };
 

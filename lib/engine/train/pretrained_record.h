@@ -52,7 +52,7 @@ std::string weights_file(const std::string& path);
 // Whether a folder is one of transformers' models.
 bool is_transformers_folder(const std::string& path);
 
-// The record of weights: of the config.json in the folder, else by the hash in the file's name,
+// The record of weights: from config.json in the folder, else by the hash in the file's name,
 // else of the file's metadata, which are read if they are null. nullopt without one. Errors of
 // weights_file() and open_outline().
 std::optional<PretrainedRecord> find_record(

@@ -19,7 +19,7 @@ struct TrainedWeights {
   std::string what;                // "the average of the weights of output/net/run-001/..."
   TensorFile file;
   ModelCard card;
-  std::optional<PretrainedRecord> record = {};  // of a network of images
+  std::optional<PretrainedRecord> record = {};  // for networks of images
   std::optional<TrainingPosition> position;     // the checkpoint's; nullopt: unknown
   std::string warning = {};                     // missing_normalization() for a file; "": none
   std::vector<std::string> lines = {};          // about content that the job does not use
