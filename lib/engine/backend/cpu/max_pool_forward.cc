@@ -26,7 +26,6 @@ FLEET_SIMD void maxima_of_row(const PooledImage& p, const float* plane, int64_t 
                               uint8_t* mask) {
   using Values __attribute__((vector_size(kLanes * sizeof(float)))) = float;
   using Flags __attribute__((vector_size(kLanes * sizeof(int32_t)))) = int32_t;
-  using Bytes __attribute__((vector_size(kLanes))) = uint8_t;
   const int64_t top = oh * p.window.strides[0] - p.window.paddings[0];
   const Inside rows(top, p.window.kernel[0], p.height);
   for (int64_t ow = 0; ow < p.output_width; ++ow) {
@@ -46,9 +45,12 @@ FLEET_SIMD void maxima_of_row(const PooledImage& p, const float* plane, int64_t 
         place = taken ? Flags{} + at : place;
       }
     }
-    const Bytes bytes = __builtin_convertvector(place, Bytes);
     std::memcpy(y + ow * kLanes, &best, sizeof best);
-    std::memcpy(mask + ow * kLanes, &bytes, sizeof bytes);
+    // No __builtin_convertvector(): GCC 12 takes a vector whose size depends on a template for a
+    // number.
+    int32_t places[kLanes];
+    std::memcpy(places, &place, sizeof places);
+    for (int i = 0; i < kLanes; ++i) mask[ow * kLanes + i] = static_cast<uint8_t>(places[i]);
   }
 }
 
