@@ -35,6 +35,7 @@ ours({"random_resized_crop": True})
 try:
     import PIL
     import timm
+    import timm.data.auto_augment
     import torch
     import torchvision
     from PIL import Image
@@ -70,6 +71,13 @@ def on_images(policy):
     return lambda data: chain(decoded(data))
 
 
+# timm asks Pillow for 0 bits, which Pillow 13 refuses.
+posterize = timm.data.auto_augment.posterize
+timm.data.auto_augment.NAME_TO_OP.update(
+    {name: lambda image, bits, **rest: posterize(image, max(bits, 1), **rest)
+     for name in ("Posterize", "PosterizeIncreasing", "PosterizeOriginal")})
+
+
 def by_timm(text):
     chain = create_transform(224, is_training=True, auto_augment=text, interpolation="random", mean=mean, std=deviation,
                              color_jitter=None)
@@ -86,6 +94,7 @@ def rate(function):
 crop = {"random_resized_crop": True, "flip": True}
 versions = {"tensors": f"torchvision {torchvision.__version__} on tensors",
             "images": f"torchvision on Pillow {PIL.__version__}", "timm": f"timm {timm.__version__} on Pillow {PIL.__version__}"}
+ONLY = os.environ.get("FLEET_ROWS", "")
 rows = [("no policy", {}, {"tensors": on_tensors([]), "images": on_images([])})]
 for policy in ("TrivialAugmentWide", "RandAugment", "AutoAugment", "AugMix"):
     made = [getattr(v2, policy)()]
@@ -93,6 +102,8 @@ for policy in ("TrivialAugmentWide", "RandAugment", "AutoAugment", "AugMix"):
 for text in ("rand-m9-mstd0.5-inc1", "augmix-m3-w3", "3a"):
     rows.append((text, {"policy": text, "interpolation": "random"}, {"timm": by_timm(text)}))
 for name, keys, peers in rows:
+    if not re.search(ONLY, name):
+        continue
     rates = {"ours": [], **{peer: [] for peer in peers}}
     for _ in range(ROUNDS):
         rates["ours"].append(ours({**crop, **keys}))

@@ -97,32 +97,69 @@ void move_nearest(const ImagePlanes& planes, const Inverse& map) {
   }
 }
 
-// The pixels of one axis that a filter reads for a position, and their weights.
-struct Taps {
-  int at[4];
-  float weight[4];
+// Where the pixels of a row come from.
+struct MovedRow {
+  std::vector<int> at;
+  std::vector<float> inside;
+  std::array<std::vector<float>, 4> across, down;
+  explicit MovedRow(int width) : at(width), inside(width) {
+    for (auto* weights : {&across, &down}) weights->fill(std::vector<float>(width));
+  }
 };
 
-// Weights of the two pixels around a position, or of four by Pillow's cubic (a = -1).
+namespace moved_baseline {
+#include "data/move_rows.inc"
+}  // namespace moved_baseline
+#if defined(__x86_64__)
+#pragma GCC push_options
+#pragma GCC target("avx2")
+namespace moved_avx2 {
+#include "data/move_rows.inc"
+}  // namespace moved_avx2
+#pragma GCC pop_options
+#endif
+
 template <int kCount>
-Taps taps_of(float position, int size, bool black) {
-  const float first = std::floor(position), d = position - first;
-  Taps taps;
+auto row_filter() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) return &moved_avx2::filter_row<kCount>;
+#endif
+  return &moved_baseline::filter_row<kCount>;
+}
+
+// Weights of the two pixels around a position that is d after the first of them, or of four by
+// Pillow's cubic (a = -1).
+template <int kCount>
+void set_weights(float d, int x, std::array<std::vector<float>, 4>* weights) {
+  auto& w = *weights;
   if constexpr (kCount == 2) {
-    taps.weight[0] = 1 - d;
-    taps.weight[1] = d;
+    w[0][x] = 1 - d;
+    w[1][x] = d;
   } else {
-    taps.weight[0] = d * (-1 + d * (2 - d));
-    taps.weight[1] = 1 + d * d * (d - 2);
-    taps.weight[2] = d * (1 + d * (1 - d));
-    taps.weight[3] = d * d * (d - 1);
+    w[0][x] = d * (-1 + d * (2 - d));
+    w[1][x] = 1 + d * d * (d - 2);
+    w[2][x] = d * (1 + d * (1 - d));
+    w[3][x] = d * d * (d - 1);
   }
-  const int begin = static_cast<int>(first) - (kCount / 2 - 1);
-  for (int i = 0; i < kCount; ++i) {
-    taps.at[i] = std::clamp(begin + i, 0, size - 1);
-    if (black && taps.at[i] != begin + i) taps.weight[i] = 0;
+}
+
+constexpr int kPadding = 4;  // around a plane, so that taps outside need no test
+
+// A plane with pixels around it: 0, or copies of the outermost.
+std::vector<float> padded(const float* plane, int height, int width, bool black) {
+  const int stride = width + 2 * kPadding;
+  std::vector<float> all(size_t(stride) * (height + 2 * kPadding), 0.0f);
+  for (int y = 0; y < height + 2 * kPadding; ++y) {
+    const int from = std::clamp(y - kPadding, 0, height - 1);
+    if (black && from != y - kPadding) continue;
+    const float* source = plane + size_t(from) * width;
+    float* row = &all[size_t(y) * stride];
+    std::copy_n(source, width, row + kPadding);
+    if (black) continue;
+    std::fill_n(row, kPadding, source[0]);
+    std::fill_n(row + kPadding + width, kPadding, source[width - 1]);
   }
-  return taps;
+  return all;
 }
 
 // Whether a position, in pixels from the centre of the first one, is on the image.
@@ -133,40 +170,34 @@ bool covers(float position, int size) {
 template <int kCount>
 void move_filtered(const ImagePlanes& planes, const Inverse& map, const Sampling& sampling) {
   const int height = planes.image.height, width = planes.image.width;
-  const int channels = planes.image.channels;
+  const int channels = planes.image.channels, stride = width + 2 * kPadding;
   const bool black = sampling.outside == Sampling::Outside::kBlack;
-  const size_t plane = planes.plane();
-  const std::vector<float> before(planes.pixels, planes.pixels + planes.image.count());
+  std::vector<std::vector<float>> before;
   std::vector<float> fill(channels, 0.0f);
-  for (int c = 0; !black && c < channels; ++c) {
-    fill[c] = static_cast<float>(std::lrint(255 * planes.mean[c])) / 255;
+  for (int c = 0; c < channels; ++c) {
+    before.push_back(padded(planes.channel(c), height, width, black));
+    if (!black) fill[c] = static_cast<float>(std::lrint(255 * planes.mean[c])) / 255;
   }
+  const auto filter = row_filter<kCount>();
   const GridRows grid(planes.image, map);
   std::vector<float> columns(width), rows(width);
+  MovedRow row(width);
   for (int y = 0; y < height; ++y) {
     grid.compute(y, columns.data(), rows.data());
     for (int x = 0; x < width; ++x) {
-      float* to = planes.pixels + size_t(y) * width + x;
-      // A position is bounded before it becomes an integer.
-      const bool near = columns[x] > -2 && columns[x] < static_cast<float>(width + 1) &&
-                        rows[x] > -2 && rows[x] < static_cast<float>(height + 1);
-      const bool inside = black ? near : covers(columns[x], width) && covers(rows[x], height);
-      if (!inside) {
-        for (int c = 0; c < channels; ++c) to[c * plane] = fill[c];
-        continue;
-      }
-      const Taps across = taps_of<kCount>(columns[x], width, black);
-      const Taps down = taps_of<kCount>(rows[x], height, black);
-      for (int c = 0; c < channels; ++c) {
-        float sum = 0;
-        for (int j = 0; j < kCount; ++j) {
-          const float* from = &before[c * plane + size_t(down.at[j]) * width];
-          float line = 0;
-          for (int i = 0; i < kCount; ++i) line += across.weight[i] * from[across.at[i]];
-          sum += down.weight[j] * line;
-        }
-        to[c * plane] = std::clamp(sum, 0.0f, 1.0f);
-      }
+      row.inside[x] = black || (covers(columns[x], width) && covers(rows[x], height)) ? 1 : 0;
+      // Farther outside there are only zeros, or the fill.
+      const float column = std::clamp(columns[x], -3.0f, static_cast<float>(width + 1));
+      const float line = std::clamp(rows[x], -3.0f, static_cast<float>(height + 1));
+      const float left = std::floor(column), above = std::floor(line);
+      set_weights<kCount>(column - left, x, &row.across);
+      set_weights<kCount>(line - above, x, &row.down);
+      constexpr int kBefore = kCount / 2 - 1;
+      row.at[x] = (static_cast<int>(above) - kBefore + kPadding) * stride + static_cast<int>(left) -
+                  kBefore + kPadding;
+    }
+    for (int c = 0; c < channels; ++c) {
+      filter(row, width, before[c].data(), stride, fill[c], planes.channel(c) + size_t(y) * width);
     }
   }
 }
