@@ -30,7 +30,9 @@ class OtherProcess {
     const std::string filter = "--gtest_filter=OtherProcess.DISABLED_" + test;
     const char* arguments[] = {"other", "--gtest_also_run_disabled_tests", filter.c_str(), nullptr};
     setenv("TEST_RENDEZVOUS", address.c_str(), 1);
-    unsetenv("GTEST_TOTAL_SHARDS");  // its one test is not this shard's
+    // Its one test may be another shard's.
+    unsetenv("GTEST_TOTAL_SHARDS");
+    unsetenv("GTEST_SHARD_INDEX");
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], kTellFd);
