@@ -227,7 +227,7 @@ void KeySetter::set_sizes() {
   if (given("data.image.height") != given("data.image.width")) return;
   set("data.image.height", std::to_string(record_->image[1]), record_->origin);
   set("data.image.width", std::to_string(record_->image[2]), record_->origin);
-  if (record_->image[0] != 3) {
+  if (whole_ || record_->image[0] != 3) {
     set("data.image.channels", std::to_string(record_->image[0]), record_->origin);
   }
 }
