@@ -143,6 +143,8 @@ SAMPLED = {
     "mobilenet_v4_conv_small": "mobilenetv4_conv_small",
     "mobilenet_v4_conv_medium": "mobilenetv4_conv_medium",
 }
+# Evaluated with these weights, their values grow until float32 and float64 differ by a third, in PyTorch too: only trained.
+UNSTABLE = {"efficientnet_v2_s", "efficientnet_v2_m"}
 STORED_TENSORS = 10
 SIZE = (4, 3, 64, 64)
 ODD_SIZE = (1, 3, 75, 61)
@@ -257,7 +259,7 @@ def make(name):
     model.eval()
     with torch.no_grad():
         evaluated = model(images)
-        others = evaluations(model, name) if name in SAMPLED else []
+        others = evaluations(model, name) if name in SAMPLED and name not in UNSTABLE else []
     model.train()
     logits = model(images)
     loss = functional.cross_entropy(logits, labels)
@@ -270,7 +272,7 @@ def make(name):
         "labels": labels.tolist(),
         "loss": loss.item(),
         "logits": logits.flatten().tolist(),
-        "eval_logits": evaluated.flatten().tolist(),
+        "eval_logits": [] if name in UNSTABLE else evaluated.flatten().tolist(),
         "gradients": {key: summary(value.grad, samples) for key, value in chosen(model.named_parameters(), name)},
         "running_after": {
             key: summary(value, samples)
