@@ -148,6 +148,7 @@ UNSTABLE = {"efficientnet_v2_s", "efficientnet_v2_m"}
 STORED_TENSORS = 10
 SIZE = (4, 3, 64, 64)
 ODD_SIZE = (1, 3, 75, 61)
+SIZE_OF_PAIR = (2, 3, 75, 61)  # for batch norm behind the pooling, which needs two values to be trained
 # At the size that it is made for, too.
 AT_FULL_SIZE = {"efficientnet_lite0": (1, 3, 224, 224)}
 
@@ -236,7 +237,7 @@ def chosen(tensors, name):
 
 
 def evaluations(model, name):
-    shapes = [ODD_SIZE] + ([AT_FULL_SIZE[name]] if name in AT_FULL_SIZE else [])
+    shapes = [SIZE_OF_PAIR if name.startswith("mobilenet_v4") else ODD_SIZE] + ([AT_FULL_SIZE[name]] if name in AT_FULL_SIZE else [])
     return [
         {"input_shape": list(shape), "eval_logits": model(torch.from_numpy(tensor("input", shape)).double()).flatten().tolist()}
         for shape in shapes
