@@ -86,7 +86,7 @@ struct Golden {
   std::vector<int64_t> labels;
   double loss = 0;  // mean cross entropy, training mode
   std::vector<double> logits,
-      eval_logits;  // [N, classes]; evaluation from the initial running statistics
+      eval_logits;  // [N, classes]; evaluation from the initial running statistics; may be empty
   std::map<std::string, Summary> gradients;
   std::map<std::string, Summary>
       running_after;      // running statistics after that one training forward

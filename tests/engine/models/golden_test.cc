@@ -126,9 +126,11 @@ void expect_golden(const std::string& model, const std::string& strategy,
   Trained ours(golden, golden.input, strategy, keys);
   const Training& training = ours.training();
 
-  ours.run({.evaluate = true});  // before training moves the running statistics
-  expect_near(ours.doubles(training.evaluate_output("logits")), golden.eval_logits, 1e-4,
-              "eval logits");
+  if (!golden.eval_logits.empty()) {
+    ours.run({.evaluate = true});  // before training moves the running statistics
+    expect_near(ours.doubles(training.evaluate_output("logits")), golden.eval_logits, 1e-4,
+                "eval logits");
+  }
 
   ours.run({.step = 0, .fetch = true});
   const double loss = ours.floats(training.loss)[0];
