@@ -188,7 +188,7 @@ void define_swin(ModelDef& def, const SwinConfig& config) {
   def.image = {3, config.image, config.image};
   def.schema =
       model_schema()
-          .number("dropout", 0, 0, 0.99, "dropout rate of the outputs of attention and MLP")
+          .number("dropout", 0, 0, 0.99, "dropout rate in each attention and MLP")
           .number("stochastic_depth", config.stochastic_depth, 0, 0.99,
                   "probability that a sample skips the last block; lower for earlier blocks")
           .number("norm_epsilon", 1e-5, 1e-12, 1e-2,

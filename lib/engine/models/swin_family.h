@@ -9,7 +9,7 @@
 namespace fleet {
 
 struct SwinConfig {
-  int64_t width = 96;  // in the first stage; each next one doubles it
+  int64_t width = 96;  // first stage; each next one doubles it
   std::array<int64_t, 4> depths = {}, heads = {};
   double stochastic_depth = 0.2;  // default
   bool v2 = false;

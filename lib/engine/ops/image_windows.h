@@ -15,7 +15,7 @@ struct ImageWindows {
   int64_t grid_rows = 1, grid_columns = 1, height = 1, width = 1, shift_down = 0, shift_right = 0;
 
   FLEET_INLINE int64_t count() const { return grid_rows * grid_columns; }
-  FLEET_INLINE int64_t tokens() const { return height * width; }  // in a window
+  FLEET_INLINE int64_t tokens() const { return height * width; }  // per window
   FLEET_INLINE int64_t rows() const { return grid_rows * height; }
   FLEET_INLINE int64_t columns() const { return grid_columns * width; }
   FLEET_INLINE bool shifted() const { return shift_down + shift_right > 0; }
@@ -51,7 +51,7 @@ struct ImageWindows {
   }
 };
 
-// Added to the score of two tokens of different regions, as in the authors' network.
+// Added to a score between different regions, as in the authors' network.
 inline constexpr float kOtherRegion = -100;
 
 // The attributes grid, window and shift, each of height and width.
