@@ -6,6 +6,7 @@
 #include "models/model.h"
 #include "models/weight_layout.h"
 #include "train/image_weights.h"
+#include "train/name_prefix.h"
 
 namespace fleet {
 namespace {
@@ -14,6 +15,11 @@ namespace {
 int64_t fitting(const WeightLayout& layout, const Program& program, TensorFile file) {
   fit_image_weights(layout, program, "", {}, &file);
   const TensorShapes ours = tensors_of_network(program);
+  std::vector<std::string> names;
+  std::set<std::string> known;
+  for (const auto& [name, tensor] : file.tensors) names.push_back(name);
+  for (const auto& [name, shape] : ours) known.insert(name);
+  remove_prefix(likely_prefix(names, known).text, &file.tensors);
   const std::string head = last_layer(program);
   int64_t fits = 0;
   for (const auto& [name, shape] : ours) {

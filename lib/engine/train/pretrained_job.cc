@@ -91,10 +91,6 @@ class KeySetter {
 // The network that the job names, or that of the weights.
 void KeySetter::find_network() {
   if (!whole_) return;
-  if (is_transformers_folder(weights_) && !record_) {
-    throw Error(ErrorCode::kUsage, "is a folder of transformers", weights_,
-                "for a language model, set model.name to \"hf\" and model.folder to the folder");
-  }
   std::string network, origin;
   if (record_) {
     network = network_named(record_->architecture);
@@ -283,6 +279,10 @@ DerivedKeys KeySetter::derive() {
   whole_ = !named || named->empty();
   if (!whole_ && !find_weight_layout(*named)) return {};
   if (!whole_ && !path_exists(weights_)) return {};  // a start says so; predictions may not need it
+  if (whole_ && is_transformers_folder(weights_)) {
+    throw Error(ErrorCode::kUsage, "is a folder of transformers", weights_,
+                "for a language model, set model.name to \"hf\" and model.folder to the folder");
+  }
   record_ = find_record(weights_);
   find_network();
   set_model_keys();

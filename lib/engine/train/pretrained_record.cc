@@ -179,7 +179,7 @@ Json json_of(const PretrainedRecord& record) {
 
 bool is_transformers_folder(const std::string& path) {
   const std::optional<Json> config = config_beside(path);
-  return config && config->contains("model_type");
+  return config && config->contains("model_type") && !config->contains("architecture");
 }
 
 std::string weights_file(const std::string& path) {

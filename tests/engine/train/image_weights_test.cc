@@ -120,7 +120,6 @@ TEST(ImageWeights, FileOfTimm_GetsOurNamesAndShapes) {
     for (const LayoutTensor& tensor : flat(timm_tensors(layout, ours))) {
       file.tensors["module." + tensor.name] = counted_tensor(tensor.shape);
     }
-    EXPECT_EQ(network_of_weights(file), network);
     fit_image_weights(layout, program, "file", {}, &file);
     for (const auto& [name, shape] : ours) {
       const bool plain = file.tensors.contains(name);
