@@ -221,7 +221,8 @@ const char* evaluation_style() {
   return R"(.scroll{overflow-x:auto;max-width:100%}.tall{max-height:480px;overflow-y:auto}
 .sorted th{cursor:pointer;vertical-align:bottom}.matrix td,.matrix th{padding:2px 6px;text-align:right;white-space:nowrap}
 .matrix td:first-child,.matrix th:first-child{text-align:left;position:sticky;left:0;background:#fff}
-.matrix th+th{writing-mode:vertical-rl;max-height:240px}.matrix small{display:block;color:#656d76;font-size:10px}
+.matrix th+th{writing-mode:vertical-rl;max-height:240px}.matrix td:first-child{white-space:normal;max-width:110px;overflow-wrap:anywhere}
+.sorted td.number{white-space:nowrap;padding-right:8px}.matrix small{display:block;color:#656d76;font-size:10px}
 .worst{display:grid;gap:12px;grid-template-columns:repeat(auto-fill,minmax(120px,1fr))}
 .worst img{display:block;max-width:96px;height:auto}.worst span,.worst b{display:block;font-size:12px;overflow-wrap:anywhere}
 .square{display:grid;gap:16px;grid-template-columns:repeat(auto-fit,minmax(min(100%,270px),1fr))}.square svg{width:100%;max-width:340px}

@@ -258,7 +258,7 @@ class Page {
     std::vector<std::string> columns = {"step", "epoch", metrics_.unit};
     std::ranges::copy(metrics_.names, std::back_inserter(columns));
     columns.emplace_back("seconds");
-    html_ += "<table>" + row(columns, "th");
+    html_ += "<div class=\"scroll\"><table>" + row(columns, "th");
     const size_t first = run_.tests.size() > kMaxRows ? run_.tests.size() - kMaxRows : 0;
     if (first > 0) html_ += row({"earlier ones are left out"});
     for (size_t k = first; k < run_.tests.size(); ++k) {
@@ -266,7 +266,7 @@ class Page {
       for (const std::string& column : columns) cells.push_back(run_.tests[k].shown(column));
       html_ += row(cells);
     }
-    html_ += many ? "</table></details>\n" : "</table>\n";
+    html_ += many ? "</table></div></details>\n" : "</table></div>\n";
   }
 
   void add_classes(const std::optional<JsonObject>& evaluation, const char* title) {
