@@ -1,6 +1,4 @@
 // ConvNeXt, version 1 and 2: torchvision's names, timm's, and those of the authors (Meta).
-#include <algorithm>
-
 #include "base/text.h"
 #include "models/weight_layout.h"
 
@@ -38,16 +36,12 @@ LayoutTensor convnext_in_timm(const std::string& ours, const Shape& shape) {
   return tensor;
 }
 
-// The smallest of version 1 have convolutions of 1 x 1 as their linear layers in timm.
+// The smallest networks have convolutions of 1 x 1 as their linear layers in timm.
 bool has_convolutions_in_timm(const TensorShapes& ours) {
   constexpr int64_t kNano = 80;
-  const auto is_second = [](const auto& entry) {
-    return entry.first.find(".grn.") != std::string::npos;
-  };
   const auto own = ours.find("features.0.0.weight"), timm = ours.find("stem.0.weight");
   const auto stem = own != ours.end() ? own : timm;
-  return stem != ours.end() && stem->second[0] <= kNano &&
-         std::none_of(ours.begin(), ours.end(), is_second);
+  return stem != ours.end() && stem->second[0] <= kNano;
 }
 
 LayoutNames convnext_tensors_in_timm(const TensorShapes& ours) {
