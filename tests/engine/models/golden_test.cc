@@ -209,8 +209,6 @@ INSTANTIATE_TEST_SUITE_P(Golden, Timms,
                                            "vit_small_patch14_reg4_dinov2"),
                          [](const auto& name) { return std::string(name.param); });
 
-const std::string kNoDepth = R"(, "stochastic_depth": 0)";
-
 TEST(Golden, Resnext50_MatchesTorchvision) { expect_golden("resnext50_32x4d", "", 1e-2); }
 TEST(Golden, WideResnet50_MatchesTorchvision) { expect_golden("wide_resnet50_2", "", 1e-2); }
 TEST(Golden, RegnetY400mf_MatchesTorchvision) { expect_golden("regnet_y_400mf", "", 1e-2); }
