@@ -98,7 +98,8 @@ TEST(GoldenPolicy, OperationsOfTimm_DifferByLessThanTwoOf255) {
       largest = std::max(largest, std::abs(255.0 * pixels[i] - wanted[i].get<double>()));
     }
     // Pillow rounds or cuts every result to 8 bits, that of a blur six times.
-    EXPECT_LE(largest, name.starts_with("Gaussian") ? 1.6 : 1.35) << name << " " << one.at("magnitude");
+    EXPECT_LE(largest, name.starts_with("Gaussian") ? 1.6 : 1.35)
+        << name << " " << one.at("magnitude");
     tested.insert(name);
   }
   EXPECT_EQ(tested.size(), 24u);

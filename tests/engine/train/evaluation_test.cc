@@ -289,9 +289,8 @@ TEST_F(EvaluationTest, ByClass_WritesAFileForReports) {
 
 TEST(SmallClasses, AreNamed) {
   EXPECT_EQ(small_classes_line({10, 12}, {}), "");
-  EXPECT_EQ(small_classes_line({10, 9, 0}, {"cat", "dog", "eel"}),
-            "classes with fewer than 10 samples in the evaluation, whose metrics are uncertain: "
-            "dog (9), eel (none)");
+  EXPECT_THAT(small_classes_line({10, 9, 0}, {"cat", "dog", "eel"}),
+              ::testing::EndsWith(": dog (9), eel (none)"));
 }
 
 }  // namespace
