@@ -1,6 +1,6 @@
 #include "node/node_ranks.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 #include <signal.h>
 
 #include "tests/control/node/supervised.h"
