@@ -73,6 +73,7 @@ class KeySetter {
   void set_validation();
   void set_normalization();
   void guess_normalization();
+  void guess_sizes();
   void set_sizes();
   void set_evaluation();
   void set_augmentation();
@@ -216,7 +217,18 @@ bool KeySetter::resizes() const {
   return false;
 }
 
+// Those of the network; a crop of 7/8 is the most frequent one.
+void KeySetter::guess_sizes() {
+  const ModelDef* model = model_registry().find(value(kModelKey, ""));
+  if (!model || given("data.image.height") || given("data.image.width")) return;
+  set("data.image.height", std::to_string(model->image[1]), "a guess");
+  set("data.image.width", std::to_string(model->image[2]), "a guess");
+  if (given("data.eval.resize") || given("data.eval.crop_pct")) return;
+  set("data.eval.crop_pct", "0.875", "a guess");
+}
+
 void KeySetter::set_sizes() {
+  if (!record_ && whole_ && source() != "synthetic") return guess_sizes();
   if (!record_ || record_->image.empty() || !resizes()) return;
   const bool own = record_->library == WeightsLibrary::kOwn;
   if (own && record_->resize == 0 && record_->crop_pct == 0) return;  // nothing resized them
@@ -249,12 +261,12 @@ void KeySetter::set_evaluation() {
 }
 
 void KeySetter::set_augmentation() {
-  if (!whole_ || !record_ || record_->image.empty() || any_given("data.augment.")) return;
+  if (!whole_ || any_given("data.augment.")) return;
   if (!given("data.image.height") || source() == "synthetic") return;
   const std::string origin = "fine-tuning of photographs";
   set("data.augment.random_resized_crop", "true", origin);
   set("data.augment.flip", "true", origin);
-  if (record_->library == WeightsLibrary::kTimm) {
+  if (record_ && record_->library == WeightsLibrary::kTimm) {
     set("data.augment.interpolation", "random", "timm's training");
   }
 }

