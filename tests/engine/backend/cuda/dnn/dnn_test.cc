@@ -1,5 +1,6 @@
 #include "backend/cuda/dnn.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 
 #include "base/error.h"
@@ -108,7 +109,8 @@ TEST(DnnPlans, OddShapes_HaveExactDeterministicOnes) {
   for (DType dtype : kTypes) {
     const PlanLimits limits{
         .workspace = 512u << 20, .deterministic = true, .exact_float32 = dtype == DType::kFloat32};
-    for (const Odd& odd : shapes) {
+    for (Odd odd : shapes) {
+      std::copy_n(odd.window.paddings, 2, odd.window.ends);
       const int64_t block = channel_block(odd.x[1], odd.x[1] / odd.weight[1], dtype);
       Convolution conv{.window = odd.window,
                        .x = stored(odd.x, block),
