@@ -1,7 +1,8 @@
 #include "backend/cuda/dnn.h"
 
-#include <algorithm>
 #include <gmock/gmock.h>
+
+#include <algorithm>
 
 #include "base/error.h"
 #include "tests/engine/backend/cuda/dnn/convolutions.h"
