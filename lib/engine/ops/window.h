@@ -15,7 +15,7 @@ struct Window {
 
 // Reads strides, paddings and dilations (1 if the operation has no such attribute) and checks them:
 // two values each, strides and dilations at least 1, paddings at least 0. With `ends`, four
-// paddings are accepted too: top, left, bottom, right.
+// paddings are accepted too, each smaller than the window: top, left, bottom, right.
 Window window_of(const ShapeContext& context, int64_t kernel_height, int64_t kernel_width,
                  bool ends = false);
 // Like the above, for attributes that a shape rule has already checked.

@@ -106,7 +106,7 @@ TEST(Task, ModelOfAnotherKind_NamesTheTasksThatFit) {
   EXPECT_STREQ(text.what(),
                "model 'llama': it is a language model, and the task image_classification needs a "
                "classifier; set task to causal_lm, or choose another model, such as "
-               "convnext_base");
+               "convnext_atto");
   const Error images =
       thrown_by([] { check_task_of_model(options_of("causal_lm", "lenet", "{}", {})); });
   EXPECT_THAT(images, IsUsageError("model 'lenet'"));

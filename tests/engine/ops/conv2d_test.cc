@@ -97,7 +97,7 @@ TEST(Conv2d, UnevenPadding_MatchesReference) {
   check_conv2d(
       {.x = {1, 16, 4, 4}, .weight = {16, 16, 3, 3}, .paddings = {0, 2, 2, 0}, .bias = true});
   check_conv2d(
-      {.x = {2, 16, 4, 4}, .weight = {8, 16, 2, 2}, .strides = {2, 2}, .paddings = {0, 0, 2, 0}});
+      {.x = {2, 16, 4, 4}, .weight = {8, 16, 2, 2}, .strides = {2, 2}, .paddings = {0, 0, 1, 0}});
 }
 
 TEST(Conv2d, DepthwiseWithUnevenPadding_MatchesReference) {
