@@ -92,7 +92,8 @@ TEST(WeightLayouts, NamesAndShapes_AreThoseOfTimm) {
     const auto tensors = flat(timm_tensors(*layout, tensors_of_network(network_program(network))));
     EXPECT_EQ(hash_of(tensors), wanted.at("hash").get<std::string>()) << network << "\n"
                                                                       << text_of(tensors);
-    EXPECT_EQ(network_named(wanted.at("name").get<std::string>() + ".tag"), network);
+    const auto name = wanted.at("name").get<std::string>();
+    EXPECT_EQ(network_named(name + ".tag"), model_registry().find(name) ? name : network);
   }
 }
 
