@@ -31,7 +31,7 @@ done
 # The control plane needs glibc alone, where the build says so.
 if ! env -i ldd "$top/bin/fleetrun" | grep libstdc++ >/dev/null; then
   control=$(stat -c %s "$top/bin/fleetrun")
-  [ "$control" -le 15000000 ] || fail "fleetrun has $control bytes, more than 15 MB"
+  [ "$control" -le $((15 << 20)) ] || fail "fleetrun has $control bytes, more than 15 MiB"
 fi
 
 cd "$top"
