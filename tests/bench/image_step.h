@@ -1,7 +1,9 @@
-// A whole training step of a network on made-up images of its own size, as the trainer drives it:
-// feeds, then every operation of the training schedule (momentum with weight decay; one rank).
+// A whole training step of a network on made-up images of its own size, 224 x 224 at most (as
+// PyTorch's in peers/vision_cpu.py), as the trainer drives it: feeds, then every operation of the
+// training schedule (momentum with weight decay; one rank).
 #pragma once
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -15,7 +17,7 @@ class ImageStep {
  public:
   // strategy: in JSON.
   ImageStep(Device& device, const std::string& model, int64_t batch, const std::string& strategy)
-      : image_(model_registry().get(model).image),
+      : image_(image_of(model)),
         session_(job_of(model, batch, strategy),
                  {.columns = image_columns(image_), .backend = device.backend()}, device, nullptr),
         images_(takes_pixels() ? 0 : batch * image_.elements()),
@@ -57,6 +59,11 @@ class ImageStep {
  private:
   // A GPU normalizes the images itself.
   bool takes_pixels() { return session_.training().feed("image") == kNoVar; }
+  static Shape image_of(const std::string& model) {
+    const Shape& own = model_registry().get(model).image;
+    constexpr int64_t kMost = 224;
+    return {own[0], std::min(own[1], kMost), std::min(own[2], kMost)};
+  }
   static Job job_of(const std::string& model, int64_t batch, const std::string& strategy) {
     const std::string text = R"({
       "model": {"name": ")" + model +
