@@ -35,7 +35,8 @@ MEASURE = """JSON.stringify((() => {
     return false;
   };
   const texts = [...document.querySelectorAll('svg text')].filter(shown);
-  const sizes = texts.map((t) => parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a);
+  const scale = (map) => Math.hypot(map.a, map.b);  // of turned text, too
+  const sizes = texts.map((t) => parseFloat(getComputedStyle(t).fontSize) * scale(t.getScreenCTM()));
   return {
     scroll_width: document.scrollingElement.scrollWidth, client_width: document.scrollingElement.clientWidth,
     scrolled: [...document.querySelectorAll('body *')].filter((e) => shown(e) && e.clientWidth > 0 &&
