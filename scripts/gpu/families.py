@@ -24,6 +24,9 @@ FAMILIES = {
     "vgg16": (128, "float16"),
     "resnet50": (256, "float16"),
     "resnet18": (256, "float16"),
+    "swin_t": (128, "bfloat16"),
+    "regnet_y_400mf": (128, "bfloat16"),
+    "efficientnet_v2_s": (128, "bfloat16"),
 }
 BAR = 1.0  # of the better of PyTorch's modes
 LIMIT = 60  # seconds a network, with its compilation
