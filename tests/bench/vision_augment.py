@@ -5,7 +5,7 @@
 
 In turns: fleetrun (bench_vision_augment), torchvision on tensors of 8 bits (decode_image() and transforms.v2),
 torchvision on Pillow's images (as ImageFolder does it), and timm's create_transform() for its own strings. Medians of
-the ratios are printed. FOLDER holds JPEG files.
+the ratios are printed. FOLDER holds JPEG files. FLEET_ROWS limits the rows to names that match this pattern.
 """
 # Builds: bench_vision_augment
 import io

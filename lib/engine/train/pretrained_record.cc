@@ -212,7 +212,7 @@ std::optional<PretrainedRecord> find_record(const std::string& path,
   if (const std::string hash = hash_in_name(file); !hash.empty()) {
     auto record = torchvision_record(hash);
     if (record) {
-      record->origin = fs::path(file).filename().string() + ", torchvision's hash";
+      record->origin = fs::path(file).filename().string() + ", the hash in its name";
       return record;
     }
   }
