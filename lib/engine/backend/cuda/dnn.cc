@@ -236,6 +236,8 @@ std::vector<cudnnBackendNumericalNote_t> notes_of(const Descriptor& engine) {
 
 bool is_within(const Descriptor& engine, const PlanLimits& limits) {
   for (cudnnBackendNumericalNote_t note : notes_of(engine)) {
+    // Sums of 16-bit values in 16 bits: the gradient of a weight adds millions of them.
+    if (note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) return false;
     if (limits.deterministic && note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) return false;
     const bool rounds = note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
                         note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE;

@@ -156,6 +156,9 @@ class ProductKernel : public Kernel {
     check_gemm(cublasLtMatmulPreferenceCreate(&made), text_);
     const Preference preference(made);
     set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
+    // A product in parts adds them in float32, not in its result's type.
+    set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+        uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
     // A Plan aligns its variables to 64 bytes, less than cuBLASLt assumes.
     for (auto name :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,

@@ -11,7 +11,9 @@
 namespace fleet::cuda::dnn {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16};
 
@@ -124,6 +126,47 @@ TEST(DnnPlans, OddShapes_HaveExactDeterministicOnes) {
         EXPECT_EQ(candidate_plans(make_graph(conv), h200(), limits, 1).size(), 1u) << conv.text();
       }
     }
+  }
+}
+
+std::vector<cudnnBackendNumericalNote_t> notes_of(const Plan& plan) {
+  const auto part = [](const Descriptor& whole, cudnnBackendAttributeName_t name,
+                       cudnnBackendDescriptorType_t type) {
+    Descriptor descriptor(type);
+    cudnnBackendDescriptor_t pointer = descriptor.get();
+    int64_t count = 0;
+    check(cudnnBackendGetAttribute(whole.get(), name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
+                                   &pointer),
+          "reading a plan");
+    return descriptor;
+  };
+  const Descriptor config =
+      part(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  const Descriptor engine =
+      part(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  std::vector<cudnnBackendNumericalNote_t> notes(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  int64_t count = 0;
+  check(cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                 CUDNN_TYPE_NUMERICAL_NOTE, static_cast<int64_t>(notes.size()),
+                                 &count, notes.data()),
+        "reading an engine's notes");
+  notes.resize(static_cast<size_t>(count));
+  return notes;
+}
+
+// The first layer of vgg16, for which cuDNN also offers sums of partial sums in float16.
+TEST(DnnPlans, WeightGradientsOf16Bits_AreSummedInFloat32) {
+  const Convolution conv{.direction = Convolution::kWeight,
+                         .window = {{3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+                         .x = {64, 8, 224, 224},
+                         .weight = {64, 8, 3, 3},
+                         .y = {64, 64, 224, 224},
+                         .dtype = DType::kFloat16};
+  const auto plans = candidate_plans(make_graph(conv), h200(), {}, 16);
+  ASSERT_EQ(plans.size(), 16u);
+  for (const auto& plan : plans) {
+    EXPECT_THAT(notes_of(*plan), Not(Contains(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)))
+        << plan->choice().text();
   }
 }
 
