@@ -10,11 +10,66 @@ namespace {
 
 constexpr float kRed = 0.2989f, kGreen = 0.587f, kBlue = 0.114f;  // ITU-R BT.601, as torchvision
 
+// Loops are vectorized if they always write, call nothing, and keep sums and extremes in lanes.
+constexpr size_t kLanes = 16;
+
 float unit(float value) { return std::clamp(value, 0.0f, 1.0f); }
 
 float grey(const ImagePlanes& p, size_t count, size_t i) {
   if (p.image.channels == 1) return p.pixels[i];
   return kRed * p.pixels[i] + kGreen * p.pixels[count + i] + kBlue * p.pixels[2 * count + i];
+}
+
+// In an order that does not depend on the processor.
+double sum_of_grey(const ImagePlanes& p) {
+  const size_t count = p.plane();
+  double lanes[kLanes] = {}, sum = 0;
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (size_t k = 0; k < kLanes; ++k) lanes[k] += grey(p, count, i + k);
+  }
+  for (; i < count; ++i) sum += grey(p, count, i);
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+struct Extremes {
+  float least, most;
+};
+
+Extremes extremes_of(const float* values, size_t count) {
+  float least[kLanes], most[kLanes];
+  std::fill_n(least, kLanes, values[0]);
+  std::fill_n(most, kLanes, values[0]);
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (size_t k = 0; k < kLanes; ++k) {
+      const float value = values[i + k];
+      least[k] = value < least[k] ? value : least[k];
+      most[k] = value > most[k] ? value : most[k];
+    }
+  }
+  for (; i < count; ++i) {
+    least[0] = std::min(least[0], values[i]);
+    most[0] = std::max(most[0], values[i]);
+  }
+  return {*std::min_element(least, least + kLanes), *std::max_element(most, most + kLanes)};
+}
+
+// Equal neighbours count in different tables: adding to the same number waits for the last
+// addition.
+std::array<int64_t, 256> histogram_of(const std::vector<uint8_t>& bytes) {
+  uint32_t parts[4][256] = {};
+  size_t i = 0;
+  for (; i + 4 <= bytes.size(); i += 4) {
+    for (size_t k = 0; k < 4; ++k) ++parts[k][bytes[i + k]];
+  }
+  for (; i < bytes.size(); ++i) ++parts[0][bytes[i]];
+  std::array<int64_t, 256> sums{};
+  for (size_t value = 0; value < sums.size(); ++value) {
+    for (const auto& part : parts) sums[value] += part[value];
+  }
+  return sums;
 }
 
 }  // namespace
@@ -25,9 +80,7 @@ void adjust_brightness(const ImagePlanes& p, float factor) {
 
 void adjust_contrast(const ImagePlanes& p, float factor) {
   const size_t count = p.plane();
-  double sum = 0;
-  for (size_t i = 0; i < count; ++i) sum += grey(p, count, i);
-  const float rest = (1 - factor) * static_cast<float>(sum / static_cast<double>(count));
+  const float rest = (1 - factor) * static_cast<float>(sum_of_grey(p) / static_cast<double>(count));
   for (size_t i = 0; i < p.image.count(); ++i) p.pixels[i] = unit(p.pixels[i] * factor + rest);
 }
 
@@ -95,20 +148,25 @@ void adjust_sharpness(const ImagePlanes& p, float factor) {
 void posterize(const ImagePlanes& p, int bits) {
   const auto levels = static_cast<float>(1 << bits);
   for (size_t i = 0; i < p.image.count(); ++i) {
-    p.pixels[i] = std::clamp(std::floor(p.pixels[i] * levels), 0.0f, levels - 1) * (1 / levels);
+    // No value is negative, so that this is its floor.
+    const auto level = static_cast<float>(static_cast<int>(p.pixels[i] * levels));
+    p.pixels[i] = std::clamp(level, 0.0f, levels - 1) * (1 / levels);
   }
 }
 
 void solarize(const ImagePlanes& p, float threshold) {
   for (size_t i = 0; i < p.image.count(); ++i) {
-    if (p.pixels[i] >= threshold) p.pixels[i] = 1 - p.pixels[i];
+    const float value = p.pixels[i];
+    const float from = value >= threshold ? 1.0f : 0.0f, sign = value >= threshold ? -1.0f : 1.0f;
+    p.pixels[i] = from + sign * value;
   }
 }
 
 void solarize_add(const ImagePlanes& p, float more) {
   constexpr float kHalf = 127.5f / 255;  // between two values of 8 bits
   for (size_t i = 0; i < p.image.count(); ++i) {
-    if (p.pixels[i] < kHalf) p.pixels[i] = std::min(p.pixels[i] + more, 1.0f);
+    const float value = p.pixels[i], lighter = std::min(value + more, 1.0f);
+    p.pixels[i] = value < kHalf ? lighter : value;
   }
 }
 
@@ -128,8 +186,8 @@ void autocontrast(const ImagePlanes& p) {
   const size_t count = p.plane();
   for (int c = 0; c < p.image.channels; ++c) {
     float* values = p.channel(c);
-    const auto [low, high] = std::minmax_element(values, values + count);
-    const float least = *low, range = *high - least;
+    const auto [least, most] = extremes_of(values, count);
+    const float range = most - least;
     if (range == 0) continue;
     for (size_t i = 0; i < count; ++i) values[i] = unit((values[i] - least) / range);
   }
@@ -140,11 +198,10 @@ void equalize(const ImagePlanes& p) {
   std::vector<uint8_t> bytes(count);
   for (int c = 0; c < p.image.channels; ++c) {
     float* values = p.channel(c);
-    std::array<int64_t, 256> histogram{};
     for (size_t i = 0; i < count; ++i) {
-      bytes[i] = static_cast<uint8_t>(unit(values[i]) * 255.999f);
-      ++histogram[bytes[i]];
+      bytes[i] = static_cast<uint8_t>(static_cast<int>(unit(values[i]) * 255.999f));
     }
+    const std::array<int64_t, 256> histogram = histogram_of(bytes);
     int last = 255;
     while (histogram[last] == 0) --last;
     const int64_t step = (static_cast<int64_t>(count) - histogram[last]) / 255;

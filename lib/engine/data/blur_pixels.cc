@@ -20,17 +20,47 @@ int64_t within(int64_t at, int64_t size, Edges edges) {
 // weights[k] counts for the pixels k before and after.
 using Weights = std::vector<float>;
 
+// Taps of one output each: pair(k, x) is the sum of those k before and after it.
+template <int reach, typename Pair>
+void blur_line(const Weights& weights, const float* here, const Pair& pair, int64_t width,
+               float* __restrict to) {
+  for (int64_t x = 0; x < width; ++x) {
+    float sum = weights[0] * here[x];
+    for (int k = 1; k <= reach; ++k) sum += weights[k] * pair(k, x);
+    to[x] = sum;
+  }
+}
+
+// Loops of known length for the short blurs, which are the common ones.
+template <typename Pair>
+void blur_line(const Weights& weights, const float* here, const Pair& pair, int64_t width,
+               float* __restrict to) {
+  switch (std::ssize(weights)) {
+    case 2:
+      return blur_line<1>(weights, here, pair, width, to);
+    case 3:
+      return blur_line<2>(weights, here, pair, width, to);
+    default:
+      break;
+  }
+  for (int64_t x = 0; x < width; ++x) to[x] = weights[0] * here[x];
+  for (int64_t k = 1; k < std::ssize(weights); ++k) {
+    for (int64_t x = 0; x < width; ++x) to[x] += weights[k] * pair(k, x);
+  }
+}
+
 void blur_rows(float* pixels, int64_t height, int64_t width, const Weights& weights, Edges edges) {
   const auto reach = std::ssize(weights) - 1;
   std::vector<float> line(width + 2 * reach);
   for (int64_t y = 0; y < height; ++y, pixels += width) {
-    for (int64_t x = -reach; x < width + reach; ++x)
+    for (int64_t x = -reach; x < 0; ++x) line[x + reach] = pixels[within(x, width, edges)];
+    std::copy_n(pixels, width, line.begin() + reach);
+    for (int64_t x = width; x < width + reach; ++x) {
       line[x + reach] = pixels[within(x, width, edges)];
-    const float* here = line.data() + reach;
-    for (int64_t x = 0; x < width; ++x) pixels[x] = weights[0] * here[x];
-    for (int64_t k = 1; k <= reach; ++k) {
-      for (int64_t x = 0; x < width; ++x) pixels[x] += weights[k] * (here[x - k] + here[x + k]);
     }
+    const float* here = line.data() + reach;
+    const auto pair = [here](int64_t k, int64_t x) { return here[x - k] + here[x + k]; };
+    blur_line(weights, here, pair, width, pixels);
   }
 }
 
@@ -38,13 +68,12 @@ void blur_columns(float* pixels, int64_t height, int64_t width, const Weights& w
                   Edges edges) {
   const std::vector<float> before(pixels, pixels + height * width);
   const auto row = [&](int64_t y) { return before.data() + within(y, height, edges) * width; };
+  std::vector<const float*> above(weights.size()), below(weights.size());
   for (int64_t y = 0; y < height; ++y, pixels += width) {
-    const float* here = row(y);
-    for (int64_t x = 0; x < width; ++x) pixels[x] = weights[0] * here[x];
-    for (int64_t k = 1; k < std::ssize(weights); ++k) {
-      const float *above = row(y - k), *below = row(y + k);
-      for (int64_t x = 0; x < width; ++x) pixels[x] += weights[k] * (above[x] + below[x]);
-    }
+    for (int64_t k = 0; k < std::ssize(weights); ++k) above[k] = row(y - k), below[k] = row(y + k);
+    const float *const *up = above.data(), *const *down = below.data();
+    const auto pair = [up, down](int64_t k, int64_t x) { return up[k][x] + down[k][x]; };
+    blur_line(weights, row(y), pair, width, pixels);
   }
 }
 

@@ -41,13 +41,16 @@ float rounded(float value) {
   return (value + kMagic) - kMagic;
 }
 
-// Source positions of a row, in pixels from the centre of the first one, with the arithmetic in
-// float of torch.nn.functional.grid_sample(), so that the same pixels are the nearest.
-class GridRows {
+// Pixels of a row are moved in spans of this length: arrays of known length need no tests of
+// aliasing, and their loops are vectorized.
+constexpr int kSpan = 32;
+
+// Source positions, in pixels from the centre of the first one, with the arithmetic in float of
+// torch.nn.functional.grid_sample(), so that the same pixels are the nearest.
+class SourceGrid {
  public:
-  GridRows(const ImageShape& image, const Inverse& map)
-      : width_(image.width),
-        w_(static_cast<float>(image.width)),
+  SourceGrid(const ImageShape& image, const Inverse& map)
+      : w_(static_cast<float>(image.width)),
         h_(static_cast<float>(image.height)),
         xx_(static_cast<float>(map.xx) / (0.5f * w_)),
         xy_(static_cast<float>(map.xy) / (0.5f * w_)),
@@ -56,148 +59,191 @@ class GridRows {
         yy_(static_cast<float>(map.yy) / (0.5f * h_)),
         y1_(static_cast<float>(map.y1) / (0.5f * h_)) {}
 
-  void compute(int y, float* columns, float* rows) const {
+  float width() const { return w_; }
+  float height() const { return h_; }
+  // Of a span from [x, y] on.
+  void compute(int x, int y, float (&columns)[kSpan], float (&rows)[kSpan]) const {
     const float down = static_cast<float>(y) - (h_ - 1) * 0.5f;
-    for (int x = 0; x < width_; ++x) {
-      const float right = static_cast<float>(x) - (w_ - 1) * 0.5f;
+    for (int i = 0; i < kSpan; ++i) {
+      const float right = static_cast<float>(x + i) - (w_ - 1) * 0.5f;
       const float grid_x = right * xx_ + down * xy_ + x1_, grid_y = right * yx_ + down * yy_ + y1_;
-      columns[x] = ((grid_x + 1) * w_ - 1) * 0.5f;
-      rows[x] = ((grid_y + 1) * h_ - 1) * 0.5f;
+      columns[i] = ((grid_x + 1) * w_ - 1) * 0.5f;
+      rows[i] = ((grid_y + 1) * h_ - 1) * 0.5f;
     }
   }
 
  private:
-  const int width_;
   const float w_, h_, xx_, xy_, x1_, yx_, yy_, y1_;
 };
 
-void move_nearest(const ImagePlanes& planes, const Inverse& map) {
-  const int height = planes.image.height, width = planes.image.width;
-  const auto w = static_cast<float>(width), h = static_cast<float>(height);
-  constexpr int kOutside = -1;
-  const GridRows grid(planes.image, map);
-  std::vector<float> columns(width), rows(width);
-  std::vector<int> from(planes.plane());
-  for (int y = 0; y < height; ++y) {
-    grid.compute(y, columns.data(), rows.data());
-    for (int x = 0; x < width; ++x) {
-      const float column = rounded(columns[x]), row = rounded(rows[x]);
-      const bool inside = column >= 0 && column < w && row >= 0 && row < h;
-      from[size_t(y) * width + x] =
-          inside ? static_cast<int>(row) * width + static_cast<int>(column) : kOutside;
+// Red, green and blue of a pixel, and a value that is not used: taps of all channels are loaded at
+// once, with the same bits on every processor.
+using Pixel [[gnu::vector_size(16)]] = float;
+
+// An image, pixel by pixel, with pixels around it, so that taps outside need no test.
+class PixelGrid {
+ public:
+  static constexpr int kPadding = 4;
+
+  // black: pixels around the image are 0; else they are copies of the outermost.
+  PixelGrid(const ImagePlanes& planes, bool black)
+      : height_(planes.image.height),
+        width_(planes.image.width),
+        stride_(width_ + 2 * kPadding),
+        pixels_(size_t(stride_) * (height_ + 2 * kPadding)) {
+    const int last = planes.image.channels - 1;
+    const float *red = planes.channel(0), *green = planes.channel(std::min(1, last)),
+                *blue = planes.channel(last);
+    for (int y = 0; y < height_; ++y) {
+      Pixel* row = pixels_.data() + at(0, y);
+      const size_t begin = size_t(y) * width_;
+      for (int x = 0; x < width_; ++x) {
+        row[x] = Pixel{red[begin + x], green[begin + x], blue[begin + x], 0};
+      }
+      if (black) continue;
+      std::fill_n(row - kPadding, kPadding, row[0]);
+      std::fill_n(row + width_, kPadding, row[width_ - 1]);
+    }
+    if (black) return;
+    for (int i = 1; i <= kPadding; ++i) {
+      std::copy_n(pixels_.data() + at(-kPadding, 0), stride_, pixels_.data() + at(-kPadding, -i));
+      std::copy_n(pixels_.data() + at(-kPadding, height_ - 1), stride_,
+                  pixels_.data() + at(-kPadding, height_ - 1 + i));
     }
   }
-  std::vector<float> before(planes.plane());
+
+  // Positions up to kPadding outside the image.
+  int at(int x, int y) const { return (y + kPadding) * stride_ + x + kPadding; }
+  int stride() const { return stride_; }
+  const Pixel* data() const { return pixels_.data(); }
+
+ private:
+  int height_, width_, stride_;
+  std::vector<Pixel> pixels_;
+};
+
+// Where the pixels of a span come from: the first tap, and the weights of the taps.
+struct SpanTaps {
+  int at[kSpan];
+  float across[4][kSpan], down[4][kSpan];
+  float outside[kSpan];  // 1 where the pixel is the fill
+};
+
+float bounded(float value, float least, float most) {
+  value = value < least ? least : value;
+  return value > most ? most : value;
+}
+
+void store(const Pixel (&span)[kSpan], const ImagePlanes& planes, int x, int y) {
+  const int count = std::min(kSpan, planes.image.width - x);
   for (int c = 0; c < planes.image.channels; ++c) {
-    float* values = planes.channel(c);
-    std::copy_n(values, before.size(), before.begin());
-    for (size_t i = 0; i < before.size(); ++i) {
-      values[i] = from[i] == kOutside ? 0 : before[from[i]];
-    }
+    float* to = planes.channel(c) + size_t(y) * planes.image.width + x;
+    float values[kSpan];
+    for (int i = 0; i < kSpan; ++i) values[i] = span[i][c];
+    std::copy_n(values, count, to);
   }
 }
 
-// Where the pixels of a row come from.
-struct MovedRow {
-  std::vector<int> at;
-  std::vector<float> inside;
-  std::array<std::vector<float>, 4> across, down;
-  explicit MovedRow(int width) : at(width), inside(width) {
-    for (auto* weights : {&across, &down}) weights->fill(std::vector<float>(width));
+void move_nearest(const ImagePlanes& planes, const Inverse& map) {
+  const PixelGrid before(planes, /*black=*/true);
+  const SourceGrid grid(planes.image, map);
+  const int stride = before.stride(), origin = before.at(0, 0);
+  const float width = grid.width(), height = grid.height();
+  float columns[kSpan], rows[kSpan];
+  int at[kSpan];
+  Pixel moved[kSpan];
+  for (int y = 0; y < planes.image.height; ++y) {
+    for (int x = 0; x < planes.image.width; x += kSpan) {
+      grid.compute(x, y, columns, rows);
+      for (int i = 0; i < kSpan; ++i) {
+        // One pixel outside is as black as those farther away.
+        const float column = bounded(columns[i], -1, width), row = bounded(rows[i], -1, height);
+        at[i] =
+            origin + static_cast<int>(rounded(row)) * stride + static_cast<int>(rounded(column));
+      }
+      for (int i = 0; i < kSpan; ++i) moved[i] = before.data()[at[i]];
+      store(moved, planes, x, y);
+    }
   }
-};
-
-namespace moved_baseline {
-#include "data/move_rows.inc"
-}  // namespace moved_baseline
-#if defined(__x86_64__)
-#pragma GCC push_options
-#pragma GCC target("avx2")
-namespace moved_avx2 {
-#include "data/move_rows.inc"
-}  // namespace moved_avx2
-#pragma GCC pop_options
-#endif
-
-template <int kCount>
-auto row_filter() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) return &moved_avx2::filter_row<kCount>;
-#endif
-  return &moved_baseline::filter_row<kCount>;
 }
 
 // Weights of the two pixels around a position that is d after the first of them, or of four by
 // Pillow's cubic (a = -1).
 template <int kCount>
-void set_weights(float d, int x, std::array<std::vector<float>, 4>* weights) {
-  auto& w = *weights;
+void set_weights(float d, int i, float (&weights)[4][kSpan]) {
   if constexpr (kCount == 2) {
-    w[0][x] = 1 - d;
-    w[1][x] = d;
+    weights[0][i] = 1 - d;
+    weights[1][i] = d;
   } else {
-    w[0][x] = d * (-1 + d * (2 - d));
-    w[1][x] = 1 + d * d * (d - 2);
-    w[2][x] = d * (1 + d * (1 - d));
-    w[3][x] = d * d * (d - 1);
+    weights[0][i] = d * (-1 + d * (2 - d));
+    weights[1][i] = 1 + d * d * (d - 2);
+    weights[2][i] = d * (1 + d * (1 - d));
+    weights[3][i] = d * d * (d - 1);
   }
 }
 
-constexpr int kPadding = 4;  // around a plane, so that taps outside need no test
-
-// A plane with pixels around it: 0, or copies of the outermost.
-std::vector<float> padded(const float* plane, int height, int width, bool black) {
-  const int stride = width + 2 * kPadding;
-  std::vector<float> all(size_t(stride) * (height + 2 * kPadding), 0.0f);
-  for (int y = 0; y < height + 2 * kPadding; ++y) {
-    const int from = std::clamp(y - kPadding, 0, height - 1);
-    if (black && from != y - kPadding) continue;
-    const float* source = plane + size_t(from) * width;
-    float* row = &all[size_t(y) * stride];
-    std::copy_n(source, width, row + kPadding);
-    if (black) continue;
-    std::fill_n(row, kPadding, source[0]);
-    std::fill_n(row + kPadding + width, kPadding, source[width - 1]);
-  }
-  return all;
+// std::floor() without a call, so that loops are vectorized.
+int floor_of(float value) {
+  const int whole = static_cast<int>(value);
+  return whole - (static_cast<float>(whole) > value ? 1 : 0);
 }
 
-// Whether a position, in pixels from the centre of the first one, is on the image.
-bool covers(float position, int size) {
-  return position >= -0.5f && position < static_cast<float>(size) - 0.5f;
+// 1 if a position, in pixels from the centre of the first one, is not on the image.
+float is_outside(float position, float size) {
+  return position >= -0.5f ? (position < size - 0.5f ? 0.0f : 1.0f) : 1.0f;
+}
+
+template <int kCount>
+void find_taps(const PixelGrid& pixels, const SourceGrid& grid, int x, int y, SpanTaps* taps) {
+  constexpr int kBefore = kCount / 2 - 1;
+  const int stride = pixels.stride(), origin = pixels.at(-kBefore, -kBefore);
+  const float width = grid.width(), height = grid.height();
+  float columns[kSpan], rows[kSpan];
+  grid.compute(x, y, columns, rows);
+  for (int i = 0; i < kSpan; ++i) {
+    taps->outside[i] = is_outside(columns[i], width) + is_outside(rows[i], height);
+  }
+  for (int i = 0; i < kSpan; ++i) {
+    // Farther outside there are only zeros, or the fill.
+    const float column = bounded(columns[i], -3, width + 1), row = bounded(rows[i], -3, height + 1);
+    const int left = floor_of(column), above = floor_of(row);
+    set_weights<kCount>(column - static_cast<float>(left), i, taps->across);
+    set_weights<kCount>(row - static_cast<float>(above), i, taps->down);
+    taps->at[i] = origin + above * stride + left;
+  }
+}
+
+template <int kCount>
+Pixel filtered(const SpanTaps& taps, int i, const Pixel* from, int stride) {
+  Pixel sum{};
+  for (int j = 0; j < kCount; ++j) {
+    Pixel line{};
+    for (int k = 0; k < kCount; ++k) line += taps.across[k][i] * from[j * stride + k];
+    sum += taps.down[j][i] * line;
+  }
+  sum = sum < 0.0f ? Pixel{} : sum;
+  return sum > 1.0f ? Pixel{1, 1, 1, 1} : sum;
 }
 
 template <int kCount>
 void move_filtered(const ImagePlanes& planes, const Inverse& map, const Sampling& sampling) {
-  const int height = planes.image.height, width = planes.image.width;
-  const int channels = planes.image.channels, stride = width + 2 * kPadding;
   const bool black = sampling.outside == Sampling::Outside::kBlack;
-  std::vector<std::vector<float>> before;
-  std::vector<float> fill(channels, 0.0f);
-  for (int c = 0; c < channels; ++c) {
-    before.push_back(padded(planes.channel(c), height, width, black));
-    if (!black) fill[c] = static_cast<float>(std::lrint(255 * planes.mean[c])) / 255;
+  Pixel fill{};
+  for (int c = 0; !black && c < planes.image.channels; ++c) {
+    fill[c] = static_cast<float>(std::lrint(255 * planes.mean[c])) / 255;
   }
-  const auto filter = row_filter<kCount>();
-  const GridRows grid(planes.image, map);
-  std::vector<float> columns(width), rows(width);
-  MovedRow row(width);
-  for (int y = 0; y < height; ++y) {
-    grid.compute(y, columns.data(), rows.data());
-    for (int x = 0; x < width; ++x) {
-      row.inside[x] = black || (covers(columns[x], width) && covers(rows[x], height)) ? 1 : 0;
-      // Farther outside there are only zeros, or the fill.
-      const float column = std::clamp(columns[x], -3.0f, static_cast<float>(width + 1));
-      const float line = std::clamp(rows[x], -3.0f, static_cast<float>(height + 1));
-      const float left = std::floor(column), above = std::floor(line);
-      set_weights<kCount>(column - left, x, &row.across);
-      set_weights<kCount>(line - above, x, &row.down);
-      constexpr int kBefore = kCount / 2 - 1;
-      row.at[x] = (static_cast<int>(above) - kBefore + kPadding) * stride + static_cast<int>(left) -
-                  kBefore + kPadding;
-    }
-    for (int c = 0; c < channels; ++c) {
-      filter(row, width, before[c].data(), stride, fill[c], planes.channel(c) + size_t(y) * width);
+  const PixelGrid before(planes, black);
+  const SourceGrid grid(planes.image, map);
+  SpanTaps taps;
+  Pixel moved[kSpan];
+  for (int y = 0; y < planes.image.height; ++y) {
+    for (int x = 0; x < planes.image.width; x += kSpan) {
+      find_taps<kCount>(before, grid, x, y, &taps);
+      for (int i = 0; i < kSpan; ++i) {
+        moved[i] = filtered<kCount>(taps, i, before.data() + taps.at[i], before.stride());
+        if (!black && taps.outside[i] != 0) moved[i] = fill;
+      }
+      store(moved, planes, x, y);
     }
   }
 }
