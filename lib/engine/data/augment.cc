@@ -5,6 +5,7 @@
 
 #include "base/number_text.h"
 #include "base/text.h"
+#include "data/resize.h"
 
 namespace fleet::data {
 namespace {
@@ -209,8 +210,7 @@ BatchMix AugmentChain::mix(uint64_t key) const {
 void AugmentChain::normalise(float* pixels) const {
   const size_t plane = size_t(image_.height) * image_.width;
   for (int c = 0; c < image_.channels; ++c, pixels += plane) {
-    const float scale = scale_[c] * 255, bias = bias_[c];
-    for (size_t i = 0; i < plane; ++i) pixels[i] = pixels[i] * scale + bias;
+    scale_plane(pixels, plane, scale_[c] * 255, bias_[c]);
   }
 }
 

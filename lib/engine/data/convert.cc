@@ -1,4 +1,4 @@
-// Copies pixels to float planes without resizing.
+// Copies pixels to float planes without resizing, and planes to bytes.
 #include <algorithm>
 #include <cmath>
 
@@ -51,6 +51,30 @@ void copy_pixels(const Pixels& pixels, const CropGeometry& p, int channels, cons
       std::fill(to + end, to + p.out_width, outside);
       if (p.flip) std::reverse(to, to + p.out_width);
     }
+  }
+}
+
+void scale_plane(float* plane, size_t count, float scale, float bias) {
+  for (size_t i = 0; i < count; ++i) plane[i] = plane[i] * scale + bias;
+}
+
+void planes_to_bytes(const float* planes, const ImageShape& image, float scale, uint8_t* bytes) {
+  const size_t plane = size_t(image.height) * image.width;
+  const auto rounded = [=](size_t at) {
+    // Never negative, and lround() does not vectorize.
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings)
+    return static_cast<uint8_t>(
+        static_cast<int>(std::clamp(planes[at] * scale, 0.0f, 255.0f) + 0.5f));
+  };
+  if (image.channels == 1) {
+    for (size_t i = 0; i < plane; ++i) bytes[i] = rounded(i);
+    return;
+  }
+  for (size_t i = 0; i < plane; ++i) {
+    bytes[4 * i] = rounded(i);
+    bytes[4 * i + 1] = rounded(i + plane);
+    bytes[4 * i + 2] = rounded(i + 2 * plane);
+    bytes[4 * i + 3] = 0;
   }
 }
 

@@ -1,8 +1,7 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <memory>
 #include <numbers>
-#include <vector>
 
 #include "data/adjust_image.h"
 
@@ -90,36 +89,43 @@ class PixelGrid {
       : height_(planes.image.height),
         width_(planes.image.width),
         stride_(width_ + 2 * kPadding),
-        pixels_(size_t(stride_) * (height_ + 2 * kPadding)) {
+        pixels_(
+            std::make_unique_for_overwrite<Pixel[]>(size_t(stride_) * (height_ + 2 * kPadding))) {
     const int last = planes.image.channels - 1;
     const float *red = planes.channel(0), *green = planes.channel(std::min(1, last)),
                 *blue = planes.channel(last);
     for (int y = 0; y < height_; ++y) {
-      Pixel* row = pixels_.data() + at(0, y);
+      Pixel* row = pixels_.get() + at(0, y);
       const size_t begin = size_t(y) * width_;
       for (int x = 0; x < width_; ++x) {
         row[x] = Pixel{red[begin + x], green[begin + x], blue[begin + x], 0};
       }
-      if (black) continue;
-      std::fill_n(row - kPadding, kPadding, row[0]);
-      std::fill_n(row + width_, kPadding, row[width_ - 1]);
+      std::fill_n(row - kPadding, kPadding, black ? Pixel{} : row[0]);
+      std::fill_n(row + width_, kPadding, black ? Pixel{} : row[width_ - 1]);
     }
-    if (black) return;
     for (int i = 1; i <= kPadding; ++i) {
-      std::copy_n(pixels_.data() + at(-kPadding, 0), stride_, pixels_.data() + at(-kPadding, -i));
-      std::copy_n(pixels_.data() + at(-kPadding, height_ - 1), stride_,
-                  pixels_.data() + at(-kPadding, height_ - 1 + i));
+      pad_row(-i, 0, black);
+      pad_row(height_ - 1 + i, height_ - 1, black);
     }
   }
 
   // Positions up to kPadding outside the image.
   int at(int x, int y) const { return (y + kPadding) * stride_ + x + kPadding; }
   int stride() const { return stride_; }
-  const Pixel* data() const { return pixels_.data(); }
+  const Pixel* data() const { return pixels_.get(); }
 
  private:
+  void pad_row(int y, int from, bool black) {
+    Pixel* row = pixels_.get() + at(-kPadding, y);
+    if (black) {
+      std::fill_n(row, stride_, Pixel{});
+    } else {
+      std::copy_n(pixels_.get() + at(-kPadding, from), stride_, row);
+    }
+  }
+
   int height_, width_, stride_;
-  std::vector<Pixel> pixels_;
+  std::unique_ptr<Pixel[]> pixels_;
 };
 
 // Where the pixels of a span come from: the first tap, and the weights of the taps.

@@ -59,4 +59,10 @@ bool is_copy(const CropGeometry& geometry);
 void copy_pixels(const Pixels& pixels, const CropGeometry& geometry, int channels,
                  const float* scale, const float* bias, float* out);
 
+// In place: value * scale + bias for the values of one plane.
+void scale_plane(float* plane, size_t count, float scale, float bias);
+
+// Planes of value * scale, from 0 to 255 and rounded, as bytes: grey, or red, green, blue and 0.
+void planes_to_bytes(const float* planes, const ImageShape& image, float scale, uint8_t* bytes);
+
 }  // namespace fleet::data

@@ -189,23 +189,7 @@ bool SampleMaker::make_bytes(int64_t index, uint64_t key, uint8_t* out, bool* fl
                       .scale = colours_ ? unit_scale_ : byte_scale_,
                       .bias = zero_bias_};
   if (!make_planes(index, key, target, why)) return false;
-  const int64_t plane = int64_t{image.height} * image.width;
-  const float scale = colours_ ? 255.0f : 1.0f;
-  const auto rounded = [&](int64_t at) {
-    // Never negative, and lround() does not vectorize.
-    // NOLINTNEXTLINE(bugprone-incorrect-roundings)
-    return static_cast<uint8_t>(std::clamp(planes_[at] * scale, 0.0f, 255.0f) + 0.5f);
-  };
-  if (image.channels == 1) {
-    for (int64_t i = 0; i < plane; ++i) out[i] = rounded(i);
-    return true;
-  }
-  for (int64_t i = 0; i < plane; ++i) {
-    out[4 * i] = rounded(i);
-    out[4 * i + 1] = rounded(i + plane);
-    out[4 * i + 2] = rounded(i + 2 * plane);
-    out[4 * i + 3] = 0;
-  }
+  planes_to_bytes(planes_.data(), image, colours_ ? 255.0f : 1.0f, out);
   return true;
 }
 
