@@ -1,4 +1,5 @@
 #include "backend/cpu/dnnl_glue.h"
+#include "backend/cpu/max_pool_forward.h"
 #include "backend/cpu/max_pool_gradient.h"
 #include "ops/window.h"
 
@@ -67,11 +68,11 @@ Layout fast_layout(const Pool& pool, const std::optional<Layout>& now) {
 }
 
 // oneDNN's code for AVX-512 is faster than our loops, and its other code slower.
-bool is_own(const Attributes& attributes, const Backward::primitive_desc& desc,
-            const Argument& dx) {
+template <typename Descriptor>
+bool is_own(const Attributes& attributes, const Descriptor& desc, const Argument& x) {
   return !attributes.boolean("global") &&
          cpu::implementation_of(desc).find("avx512") == std::string::npos &&
-         cpu::MaxPoolGradient::is_for(dx, desc.workspace_desc());
+         cpu::MaxPoolGradient::is_for(x, desc.workspace_desc());
 }
 
 void forward_layouts(LayoutQuery& query) {
@@ -114,13 +115,18 @@ FLEET_KERNEL(cpu, pool2d) {
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &x = context.inputs[0], &y = context.outputs[0], &mask = context.outputs[1];
     const Pool pool = pool_of(context.attributes(), x.shape, y.shape, x.dtype);
-    return cpu::translated("pool2d of " + x.shape.text(), [&] {
+    return cpu::translated("pool2d of " + x.shape.text(), [&]() -> std::unique_ptr<Kernel> {
       const Forward::primitive_desc desc = forward(pool, x.layout);
+      const size_t bytes = desc.workspace_desc().get_size();
+      cpu::SpareOutputs spare(desc, context.workspace);
+      if (is_own(context.attributes(), desc, x)) {
+        const Window window = window_of(context.attributes(), pool.kernel[0], pool.kernel[1]);
+        auto* places = mask ? mask.as<uint8_t>() : spare.take<uint8_t>(bytes);
+        return cpu::MaxPoolForward::make(window, x, y, places);
+      }
       auto kernel = std::make_unique<PrimitiveKernel>(desc, context.workspace);
       kernel->bind(DNNL_ARG_SRC, x.data);
       kernel->bind(DNNL_ARG_DST, y.data);
-      const size_t bytes = desc.workspace_desc().get_size();
-      cpu::SpareOutputs spare(desc, context.workspace);
       if (bytes > 0) {
         kernel->bind(DNNL_ARG_WORKSPACE, mask ? mask.data : spare.take<char>(bytes));
       }
