@@ -82,7 +82,6 @@ std::vector<Mistake> mistakes() {
       {"train.ema.decay", {"train.ema=0.9", "strategy.pipeline=true"}, 2},
       {"train.ema.decay", {"train.ema=0.9", "optimizer={'name': 'schedule_free_adamw'}"}},
       {"optimizer.name", {"optimizer={'name': 'schedule_free_sgd'}", "strategy.pipeline=true"}, 2},
-      {"optimizer.name", {"optimizer={'name': 'schedule_free_sgd'}", "strategy.localsgd=true"}, 2},
       {"optimizer.clip_exclude",
        {"optimizer={'name': 'sgd', 'clip': 'adaptive', 'clip_exclude': ['nothere.*']}"}},
       {"train.ema.decay",
