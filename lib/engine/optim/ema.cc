@@ -37,6 +37,7 @@ class Averages {
                           {"warmup", options.warmup},
                           {"gamma", options.gamma},
                           {"power", options.power}}),
+        rate_(options.rate),
         updates_(program.state(kEmaUpdates, {1}, Init(), DType::kInt64)) {}
 
   // Statistics are excluded: their values may differ between ranks, and rank 0's are broadcast.
@@ -57,10 +58,19 @@ class Averages {
 
   void update(SectionId section, VarId found_inf) {
     program_.append(section, "increment", {updates_, found_inf}, {updates_});
-    const std::vector<VarId> rate =
-        program_.emit(section, "ema_rate", {updates_}, rate_attributes_, "ema_rate");
-    for (const auto& group : {parameters_, narrow_parameters_, statistics_}) {
-      if (!group.empty()) program_.ops().push_back(make_update(section, rate[0], found_inf, group));
+    VarId rate = rate_, of_statistics = kNoVar;
+    if (rate == kNoVar) {
+      rate = program_.emit(section, "ema_rate", {updates_}, rate_attributes_, "ema_rate")[0];
+      of_statistics = rate;
+    } else if (!statistics_.empty()) {
+      of_statistics = program_.emit(
+          section, "fill", {}, {{"shape", std::vector<int64_t>{1}}, {"value", 1.0}}, "ema_copy")[0];
+    }
+    for (const auto& group : {parameters_, narrow_parameters_}) {
+      if (!group.empty()) program_.ops().push_back(make_update(section, rate, found_inf, group));
+    }
+    if (!statistics_.empty()) {
+      program_.ops().push_back(make_update(section, of_statistics, found_inf, statistics_));
     }
   }
 
@@ -124,6 +134,7 @@ class Averages {
 
   Program& program_;
   const Attributes rate_attributes_;
+  const VarId rate_;  // kNoVar: by the formula
   const VarId updates_;
   std::vector<VarId> parameters_, narrow_parameters_, statistics_;
   std::map<VarId, VarId> averages_;

@@ -5,6 +5,7 @@
 
 #include "optim/parameter_groups.h"
 #include "optim/row_update.h"
+#include "optim/update_op.h"
 
 namespace fleet {
 namespace {
@@ -21,13 +22,28 @@ VarId append_clip_scale(Program& program, SectionId section, const std::vector<V
 VarId append_clip_by_value(Program& program, SectionId section, VarId gradient, double bound,
                            VarId unscale, const std::string& parameter) {
   const std::string hint = parameter + ".clipped";
-  if (program.var(gradient).dtype != DType::kFloat32) {
-    gradient = program.emit(section, "cast", {gradient}, {}, hint)[0];
-  }
+  gradient = in_float32(program, section, gradient, hint);
   if (unscale != kNoVar) {
     gradient = program.emit(section, "elementwise_mul", {gradient, unscale}, {}, hint)[0];
   }
   return program.emit(section, "clip", {gradient}, {{"min", -bound}, {"max", bound}}, hint)[0];
+}
+
+// The gradient with each unit bounded by the unit's size (optim/adaptive_clip.cc), in float32 and
+// without the loss scale.
+VarId append_adaptive_clip(Program& program, SectionId section, const Update& update,
+                           double clip_factor, VarId unscale) {
+  const std::string parameter = program.var(update.parameter).name;
+  if (update.rows != kNoVar) {
+    throw Error(ErrorCode::kUsage, "clip = adaptive needs the whole gradient",
+                "the sparse embedding '" + parameter + "'",
+                "add it to optimizer.clip_exclude, choose another clip, or set sparse to false");
+  }
+  const VarId gradient =
+      in_float32(program, section, update.gradient, parameter + ".gradient.float32");
+  const VarId weights = in_float32(program, section, update.parameter, parameter + ".float32");
+  return program.emit(section, "adaptive_clip", {gradient, weights, unscale},
+                      {{"clip_factor", clip_factor}}, parameter + ".clipped")[0];
 }
 
 void append_clipping(Program& program, SectionId section, const Settings& settings, VarId unscale,
@@ -41,6 +57,10 @@ void append_clipping(Program& program, SectionId section, const Settings& settin
   };
   if (clip != "norm" && clip != "global_norm") refuse("clip_norm", "global_norm or norm");
   if (clip != "value") refuse("clip_value", "value");
+  if (clip != "adaptive") {
+    refuse("clip_factor", "adaptive");
+    refuse("clip_exclude", "adaptive");
+  }
   if (updates.empty()) return;
   if (clip == "global_norm") {
     std::vector<VarId> gradients;
@@ -61,6 +81,14 @@ void append_clipping(Program& program, SectionId section, const Settings& settin
                                              program.var(update.parameter).name);
       update.gradient_scale = kNoVar;
     }
+  } else if (clip == "adaptive") {
+    const std::vector<std::string> excluded = settings.texts("clip_exclude");
+    for (Update& update : updates) {
+      if (matches_any(excluded, program.var(update.parameter).name)) continue;
+      update.gradient =
+          append_adaptive_clip(program, section, update, settings.number("clip_factor"), unscale);
+      update.gradient_scale = kNoVar;
+    }
   }
 }
 
@@ -71,12 +99,26 @@ VarId UpdateContext::state(VarId parameter, const std::string& name) {
   return program_.state(var.name + "." + name, var.shape, Init(), var.dtype);
 }
 
+VarId UpdateContext::state(VarId parameter, const std::string& name, const Shape& shape) {
+  return program_.state(program_.var(parameter).name + "." + name, shape, Init());
+}
+
 VarId UpdateContext::step() {
   if (step_ == kNoVar) {
     step_ = program_.state("optimizer.step", {1}, Init(), DType::kInt64);
     program_.append(section_, "increment", {step_, scaling_.found_inf}, {step_});
   }
   return step_;
+}
+
+VarId UpdateContext::scaled_rate(VarId rate, double factor) {
+  if (factor == 1) return rate;
+  const auto [found, is_new] = rates_.try_emplace({rate, factor}, kNoVar);
+  if (is_new) {
+    found->second =
+        program_.emit(section_, "scale", {rate}, {{"scale", factor}}, "learning_rate.scaled")[0];
+  }
+  return found->second;
 }
 
 Registry<OptimizerDef>& optimizer_registry() {
@@ -100,10 +142,16 @@ Schema optimizer_schema(const std::string& name) {
               "behind the last block have the schedule's rate, those of the first the lowest; 1: "
               "one rate")
       .texts("frozen", {}, "shell patterns of parameters that are not trained")
-      .choice("clip", "none", {"none", "global_norm", "norm", "value"},
-              "clip gradients: by their global norm, by the norm of each, or per element")
+      .choice("clip", "none", {"none", "global_norm", "norm", "value", "adaptive"},
+              "clip gradients: by their global norm, by the norm of each, per element, or the "
+              "gradient of each output row by the norm of its weights")
       .number("clip_norm", 1, 1e-30, 1e30, "largest norm, if clip is global_norm or norm")
-      .number("clip_value", 1, 1e-30, 1e30, "largest absolute value, if clip is value");
+      .number("clip_value", 1, 1e-30, 1e30, "largest absolute value, if clip is value")
+      .number("clip_factor", 0.01, 1e-30, 1e30,
+              "largest norm of a row's gradient in parts of the norm of its weights, if clip is "
+              "adaptive")
+      .texts("clip_exclude", {},
+             "shell patterns of parameters that adaptive clipping leaves out, such as the head");
 }
 
 double weight_decay_of(const Settings& settings, const std::string& parameter) {

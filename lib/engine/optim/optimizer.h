@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/config.h"
@@ -40,8 +42,12 @@ class UpdateContext {
   uint64_t seed() const { return seed_; }  // the job's, for stochastic rounding
   // A state with the parameter's shape and type, initially zero, named "<parameter>.<name>".
   VarId state(VarId parameter, const std::string& name);
+  // A float32 state of another shape, for operations of kUpdatedParameter (optim/update_op.h).
+  VarId state(VarId parameter, const std::string& name, const Shape& shape);
   // int64 [1], "optimizer.step": the number of updates including the current one.
   VarId step();
+  // A learning rate times a factor, computed once for each pair.
+  VarId scaled_rate(VarId rate, double factor);
 
  private:
   Program& program_;
@@ -50,6 +56,7 @@ class UpdateContext {
   const GradientScaling scaling_;
   const uint64_t seed_;
   VarId step_ = kNoVar;
+  std::map<std::pair<VarId, double>, VarId> rates_;
 };
 
 // Largest decay of a mean that is divided by 1 - decay^t: a decay of 1 would divide by zero.

@@ -71,6 +71,11 @@ bool matches_pattern(const std::string& pattern, const std::string& parameter) {
   return ::fnmatch(pattern.c_str(), parameter.c_str(), 0) == 0;
 }
 
+bool matches_any(const std::vector<std::string>& patterns, const std::string& parameter) {
+  return std::ranges::any_of(
+      patterns, [&](const std::string& pattern) { return matches_pattern(pattern, parameter); });
+}
+
 std::vector<ParameterGroup> parameter_groups(const Settings& optimizer) {
   std::vector<ParameterGroup> groups;
   for (const std::string& text : optimizer.texts("groups")) groups.push_back(parse(text));
@@ -88,7 +93,7 @@ const ParameterGroup* group_of(const std::vector<ParameterGroup>& groups,
 void check_parameter_patterns(const Program& program, const Settings& optimizer) {
   std::vector<std::string> names;
   for (const VarId id : program.parameters()) names.push_back(program.var(id).name);
-  const auto check = [&](const std::string& pattern, const char* key) {
+  const auto check = [&](const std::string& pattern, const std::string& key) {
     const bool found = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
       return matches_pattern(pattern, name);
     });
@@ -96,7 +101,10 @@ void check_parameter_patterns(const Program& program, const Settings& optimizer)
     throw Error(ErrorCode::kUsage, "no parameter matches '" + pattern + "'", key,
                 hint_for_pattern(pattern, names));
   };
-  for (const std::string& pattern : optimizer.texts("frozen")) check(pattern, "optimizer.frozen");
+  for (const std::string key : {"frozen", "clip_exclude", "adamw_parameters"}) {
+    if (!optimizer.has(key)) continue;
+    for (const std::string& pattern : optimizer.texts(key)) check(pattern, "optimizer." + key);
+  }
   for (const ParameterGroup& group : parameter_groups(optimizer)) {
     check(group.pattern, "optimizer.groups");
   }
@@ -109,10 +117,7 @@ int freeze_parameters(Program& program, const Settings& optimizer) {
   const std::vector<VarId> parameters = program.parameters();
   for (const VarId id : parameters) {
     Var& var = program.var(id);
-    const bool is_frozen =
-        std::any_of(patterns.begin(), patterns.end(),
-                    [&](const std::string& pattern) { return matches_pattern(pattern, var.name); });
-    if (!is_frozen) continue;
+    if (!matches_any(patterns, var.name)) continue;
     var.trainable = false;
     ++frozen;
   }

@@ -23,6 +23,7 @@ struct ParameterGroup {
 std::string hint_for_pattern(const std::string& pattern, const std::vector<std::string>& names);
 
 bool matches_pattern(const std::string& pattern, const std::string& parameter);
+bool matches_any(const std::vector<std::string>& patterns, const std::string& parameter);
 
 // Parses the optimizer's key "groups". kUsage for invalid text.
 std::vector<ParameterGroup> parameter_groups(const Settings& optimizer);
@@ -30,7 +31,8 @@ std::vector<ParameterGroup> parameter_groups(const Settings& optimizer);
 const ParameterGroup* group_of(const std::vector<ParameterGroup>& groups,
                                const std::string& parameter);
 
-// kUsage naming the first pattern of the keys "frozen" and "groups" that matches no parameter.
+// kUsage naming the first pattern of the keys "frozen", "groups" and those of other keys with
+// patterns that matches no parameter.
 void check_parameter_patterns(const Program& program, const Settings& optimizer);
 
 // Makes parameters that match the optimizer's key "frozen" untrainable: they get no gradients and

@@ -69,8 +69,21 @@ void define_update_op(OpDef& def, bool needs_step, const std::vector<std::string
   def.infer = infer;
 }
 
+VarId in_float32(Program& program, SectionId section, VarId id, const std::string& hint) {
+  if (program.var(id).dtype == DType::kFloat32) return id;
+  return program.emit(section, "cast", {id}, {}, hint)[0];
+}
+
+void append_step(UpdateContext& context, const Update& update, VarId step) {
+  Update applied = update;
+  applied.gradient = step;
+  applied.gradient_scale = kNoVar;
+  append_update_op(context, applied, "sgd", {});
+}
+
 void append_update_op(UpdateContext& context, const Update& update, const std::string& type,
-                      const std::vector<VarId>& states, Attributes attributes) {
+                      const std::vector<VarId>& states, Attributes attributes,
+                      const std::vector<VarId>& own_inputs) {
   const OpDef& def = op_registry().get(type);
   for (const auto& [name, initial] : def.attributes) {
     if (attributes.has(name)) continue;
@@ -95,6 +108,7 @@ void append_update_op(UpdateContext& context, const Update& update, const std::s
     return append_row_update_op(context, update, type, states, std::move(attributes),
                                 std::move(inputs));
   }
+  inputs.insert(inputs.end(), own_inputs.begin(), own_inputs.end());
   inputs.insert(inputs.end(), {update.parameter, update.gradient});
   inputs.insert(inputs.end(), states.begin(), states.end());
   std::vector<VarId> outputs = {update.parameter};

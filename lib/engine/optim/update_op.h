@@ -24,9 +24,16 @@ namespace fleet {
 // Positions among the inputs.
 inline constexpr int kUpdateLearningRate = 0, kUpdateGradientScale = 1, kUpdateFoundInf = 2;
 inline constexpr int kUpdateStep = 3;
+// An input that a rule may add before the groups: float32 [1].
+inline constexpr int kUpdateOwnInput = 4;
 
 // The annotation of updates of bfloat16 parameters: a list of integers, one per group.
 inline constexpr char kRoundingKeys[] = "@rounding_keys";
+
+// The annotation of an operation that computes the step of a parameter from its gradient, before
+// the update: the parameter's name. The states among its outputs belong to the parameter, and may
+// have any shape. Such a rule ends with an update that applies the step, "sgd".
+inline constexpr char kUpdatedParameter[] = "@parameter";
 
 // The trait of update operations: the variadic inputs and outputs come in groups, one per
 // parameter, with these members in this order. Operations that are equal in everything else can be
@@ -41,10 +48,19 @@ inline bool is_update(const Op& op) { return op.def->find_trait<ParameterUpdate>
 // states: names of a parameter's states.
 void define_update_op(OpDef& def, bool needs_step, const std::vector<std::string>& states);
 
+// The variable, or a cast of it.
+VarId in_float32(Program& program, SectionId section, VarId id, const std::string& hint);
+
+// Appends parameter -= learning_rate * (step + weight_decay * parameter). step: float32, of the
+// parameter's shape.
+void append_step(UpdateContext& context, const Update& update, VarId step);
+
 // Appends an update of one parameter, including its copy if it has one (Var::copy_of). Attributes
 // that are not given are the settings of the same name, and the parameter's weight decay.
+// own_inputs: those that the operation declares between the step and the groups.
 void append_update_op(UpdateContext& context, const Update& update, const std::string& type,
-                      const std::vector<VarId>& states, Attributes attributes = {});
+                      const std::vector<VarId>& states, Attributes attributes = {},
+                      const std::vector<VarId>& own_inputs = {});
 
 // The groups of an update operation.
 struct UpdateGroups {

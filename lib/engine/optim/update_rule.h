@@ -2,7 +2,8 @@
 // element; the kernels of every backend run it.
 //
 // A rule is made from an operation's attributes, and from the address of the number of updates if
-// it depends on that. at(rate, scale) computes the constants of a step, in Real: double on a CPU,
+// it depends on that, and that of its own input if the operation declares one behind the step.
+// at(rate, scale) computes the constants of a step, in Real: double on a CPU,
 // float on a GPU. Their update(parameter, gradient, states...) changes one element. kStates: the
 // number of the operation's states.
 #pragma once
@@ -26,7 +27,12 @@ Rule rule_of(const Context& context) {
     return Rule(context.attributes());
   } else {
     const auto* step = context.inputs[kUpdateStep].template as<const int64_t>();
-    return Rule(context.attributes(), step);
+    if constexpr (std::is_constructible_v<Rule, const Attributes&, const int64_t*>) {
+      return Rule(context.attributes(), step);
+    } else {
+      const auto* own = context.inputs[kUpdateOwnInput].template as<const float>();
+      return Rule(context.attributes(), step, own);
+    }
   }
 }
 

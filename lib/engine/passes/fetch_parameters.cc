@@ -65,13 +65,22 @@ class FetchParameters {
                 "strategy", "set sharding_configs.stage to 2");
   }
 
+  // Updates, and what they compute from their owner's parameters, such as a norm.
+  bool is_part_of_update(const Op& op) const {
+    if (op.section == options_.remote) return true;
+    if (op.section != options_.optimize) return false;
+    const auto is_own = [&](VarId id) {
+      return !is_sharded(id) || owners_.at(id) == options_.place;
+    };
+    const bool writes = std::ranges::any_of(op.outputs, [&](VarId id) { return is_sharded(id); });
+    return is_update(op) || (!writes && std::ranges::all_of(op.inputs, is_own));
+  }
+
   // Casts of parameters to their copies (section "refresh") run on the owners.
   void place_other_ops() {
     SectionId refresh = -1;
     for (Op& op : program_.ops()) {
-      if (is_update(op) && (op.section == options_.optimize || op.section == options_.remote)) {
-        continue;
-      }
+      if (is_part_of_update(op)) continue;
       std::set<int> owners;
       for (const VarId id : op.outputs) {
         if (is_sharded(id)) owners.insert(owners_.at(id));

@@ -62,11 +62,23 @@ void move_unread_ops(Program& program, SectionId section, SectionId never) {
   }
 }
 
+// The parameter whose update the operation is or belongs to; kNoVar: none.
+VarId updated_by(const Program& program, const Op& op) {
+  if (is_update(op)) return op.outputs[0];
+  if (!op.attributes.has(kUpdatedParameter)) return kNoVar;
+  return program.find(op.attributes.text(kUpdatedParameter));
+}
+
 }  // namespace
 
 std::map<VarId, std::vector<VarId>> states_of_updates(const Program& program) {
   std::map<VarId, std::vector<VarId>> states;
   for (const Op& op : program.ops()) {
+    if (op.attributes.has(kUpdatedParameter)) {
+      for (const VarId id : op.writes()) {
+        if (program.var(id).kind == VarKind::kState) states[updated_by(program, op)].push_back(id);
+      }
+    }
     if (!is_update(op)) continue;
     for (size_t i = 1; i < op.outputs.size(); ++i) {
       const VarId id = op.outputs[i];
@@ -229,7 +241,8 @@ void combine_norm(Program& program, SectionId optimize, const Owners& owners, in
 void move_foreign_updates(Program& program, SectionId from, SectionId to, const Owners& owners,
                           int place) {
   for (Op& op : program.ops()) {
-    if (is_update(op) && op.section == from && owners.at(op.outputs[0]) != place) op.section = to;
+    const VarId parameter = op.section == from ? updated_by(program, op) : kNoVar;
+    if (parameter != kNoVar && owners.at(parameter) != place) op.section = to;
   }
   move_unread_ops(program, from, to);
 }

@@ -116,8 +116,8 @@ class Reader {
     const bool known = is_update(op) || is_elementwise(op) || is_done_by_trainer(op) ||
                        type == "sum_of_squares" || has_single_elements(op);
     if (!known) {
-      refuse("parameter servers do not support the operation " + type + " in an update", "strategy",
-             "remove the strategy that adds it");
+      refuse("parameter servers do not support the operation " + type + " in an update",
+             "strategy and optimizer", "remove the setting that adds it");
     }
   }
 

@@ -25,6 +25,10 @@ void check_served_job(const Job& job) {
     refuse(ErrorCode::kUnsupported, "parameter servers hold parameters in float32",
            "train.weights_dtype", "set it to float32, or train without servers");
   }
+  if (job.optimizer.text("name").starts_with("schedule_free")) {
+    refuse(ErrorCode::kUnsupported, "parameter servers do not keep the average of this optimizer",
+           "optimizer.name", "choose another optimizer, or train without servers");
+  }
   const ServerSettings settings = server_settings(strategy_from(job.strategy));
   if (settings.mode == ServerMode::kGeo && job.train.number("ema.decay") != 0) {
     refuse(ErrorCode::kUnsupported,

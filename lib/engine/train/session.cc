@@ -6,6 +6,7 @@
 
 #include "base/counted.h"
 #include "base/log.h"
+#include "base/number_text.h"
 #include "comm/recorded_communicator.h"
 #include "exec/backend.h"
 #include "exec/shared_places.h"
@@ -91,11 +92,21 @@ static std::vector<VarId> serve_tables(const Job& job, const ProgramOptions& opt
   return rows;
 }
 
-// Applies train.ema. If ranks drift apart, their averages would drift apart too.
+// Applies train.ema, or the average of an optimizer that has one (schedule_free_adamw). If ranks
+// drift apart, their averages would drift apart too.
 static void average_weights(const Job& job, int rank, BuiltProgram* built) {
   const double decay = job.train.number("ema.decay");
-  if (decay == 0) return;
   Program& program = built->program;
+  const VarId own_rate = program.find(kAverageRate);
+  if (decay == 0 && own_rate == kNoVar) return;
+  const std::string& rule = job.optimizer.text("name");
+  const std::string key = own_rate == kNoVar ? "train.ema.decay" : "optimizer.name";
+  const std::string unset = own_rate == kNoVar ? "set it to 0" : "choose another optimizer";
+  if (decay != 0 && own_rate != kNoVar) {
+    throw Error(ErrorCode::kUsage,
+                "the optimizer " + rule + " already averages the weights for evaluations",
+                "train.ema.decay", "set it to 0, or choose another optimizer");
+  }
   if (weights_drift(program)) {
     const std::vector<std::string>& acting = built->strategy->names();
     const bool adapts = std::ranges::find(acting, "adaptive_localsgd") != acting.end();
@@ -103,7 +114,7 @@ static void average_weights(const Job& job, int rank, BuiltProgram* built) {
     throw Error(ErrorCode::kUsage,
                 "cannot be combined with " + name +
                     ", where each rank has its own weights between two averages over the ranks",
-                "train.ema.decay", "set it to 0, or remove strategy." + name);
+                key, unset + ", or remove strategy." + name);
   }
   if (shards_parameters(program)) {
     const bool stages = built->strategy->context().stages > 1;
@@ -111,9 +122,9 @@ static void average_weights(const Job& job, int rank, BuiltProgram* built) {
                 stages
                     ? "cannot be combined with pipeline, where each rank has a part of the model"
                     : "cannot be combined with sharding of parameters (sharding_configs.stage 3)",
-                "train.ema.decay",
-                stages ? "set it to 0, or remove strategy.pipeline"
-                       : "set it to 0, or sharding_configs.stage to 2");
+                key,
+                unset + (stages ? ", or remove strategy.pipeline"
+                                : ", or set sharding_configs.stage to 2"));
   }
   const Training& training = built->training;
   append_ema(program, training.forward, training.evaluate, program.find_section("optimize"),
@@ -121,10 +132,11 @@ static void average_weights(const Job& job, int rank, BuiltProgram* built) {
              {.decay = decay,
               .warmup = job.train.boolean("ema.warmup"),
               .gamma = job.train.number("ema.warmup_gamma"),
-              .power = job.train.number("ema.warmup_power")});
-  if (rank == 0) {
-    spdlog::info("evaluation uses the average of the weights (train.ema.decay {:g})", decay);
-  }
+              .power = job.train.number("ema.warmup_power"),
+              .rate = own_rate});
+  if (rank != 0) return;
+  spdlog::info("evaluation uses the average of the weights ({})",
+               own_rate == kNoVar ? "train.ema.decay " + number_text(decay) : rule);
 }
 
 static ModelParts parts_of(const Training& training) {

@@ -23,8 +23,9 @@ TEST(ParameterGroups, RateAndDecay_AreTheGroups) {
 }
 
 TEST(ParameterGroups, EveryRule_TakesTheRate) {
-  for (const char* name : {"sgd", "momentum", "adam", "adamw", "nadam", "adan", "rmsprop",
-                           "adagrad", "lion", "lars", "lamb"}) {
+  for (const char* name :
+       {"sgd", "momentum", "adam", "adamw", "nadam", "adan", "rmsprop", "adagrad", "lion", "lars",
+        "lamb", "muon", "adafactor", "schedule_free_adamw", "schedule_free_sgd"}) {
     const std::string head = R"({"name": ")" + std::string(name) + "\"";
     Rules grouped(head + R"(, "groups": ["w: rate=0.25"]})", {torch_recipe()});
     Rules plain(head + "}", {torch_recipe()});

@@ -101,4 +101,20 @@ inline Trained torch_recipe(const std::string& name = "w") {
           .gradients = {{0.1f, -0.2f, 0.3f}, {0.5f, 0.4f, -0.3f}, {-0.25f, 0.125f, 1}}};
 }
 
+// ((7 i + offset) % 13 - 6) / divisor, as in scripts/make_golden_optimizers.py.
+inline std::vector<float> wave(int64_t count, int64_t offset, double divisor) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < count; ++i) {
+    values.push_back(static_cast<float>(static_cast<double>((7 * i + offset) % 13 - 6) / divisor));
+  }
+  return values;
+}
+
+// The parameter and the 20 gradients of that script's recipe.
+inline Trained twenty_steps(int64_t count) {
+  Trained trained{.name = "w", .start = wave(count, 1, 4), .gradients = {}};
+  for (int64_t step = 0; step < 20; ++step) trained.gradients.push_back(wave(count, step, 5));
+  return trained;
+}
+
 }  // namespace fleet

@@ -35,6 +35,8 @@ const std::vector<std::string>& all_rules() {
              R"({"name": "rmsprop", "centered": true, "momentum": 0.9})",
              R"({"name": "adagrad", "lr_decay": 0.1, "weight_decay": 0.01})",
              R"({"name": "lion", "weight_decay": 0.01})",
+             R"({"name": "muon", "adamw_rate": 0.5})",
+             R"({"name": "adafactor", "scale_parameter": false, "weight_decay": 0.01})",
          }) {
       rules.emplace_back(variant);
     }
@@ -269,7 +271,8 @@ TEST(UpdateOp, OverflowWithCopyInAnotherLayout_KeepsTheCopy) {
 TEST(UpdateOp, Unscale_MultipliesTheGradients) {
   for (const char* clip :
        {"", R"(, "clip": "global_norm", "clip_norm": 0.5)",
-        R"(, "clip": "norm", "clip_norm": 0.25)", R"(, "clip": "value", "clip_value": 0.125)"}) {
+        R"(, "clip": "norm", "clip_norm": 0.25)", R"(, "clip": "value", "clip_value": 0.125)",
+        R"(, "clip": "adaptive")"}) {
     for (DType gradients : {DType::kFloat32, DType::kBFloat16}) {
       const std::string rule = R"({"name": "momentum")" + std::string(clip) + "}";
       Updates plain(rule, kShapes, {.gradients = gradients});

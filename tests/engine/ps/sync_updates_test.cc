@@ -133,6 +133,8 @@ INSTANTIATE_TEST_SUITE_P(
 // Each with several blocks of a parameter.
 TEST(SyncUpdatesOf, EachRule_HaveTheBitsOfACollectiveJob) {
   for (const std::string& name : optimizer_registry().names()) {
+    // Servers do not support these.
+    if (name == "muon" || name == "adafactor" || name.starts_with("schedule_free")) continue;
     expect_as_collective({.optimizer = R"({"name": ")" + name + R"("})"}, 3, 3);
   }
 }

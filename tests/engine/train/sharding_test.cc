@@ -68,6 +68,20 @@ TEST_F(ShardingTest, ClippingByTheGlobalNorm_CountsEveryRanksGradients) {
   EXPECT_LE(distance(whole, train(stage(3), 3, kShardedMlp, clipped)), 1e-5);
 }
 
+// The owner of a parameter has all of it.
+TEST_F(ShardingTest, RulesThatReadWholeParameters_TrainAsOneCopy) {
+  for (const std::string rule :
+       {R"({"name": "adam", "clip": "adaptive", "clip_factor": 0.001})", R"({"name": "adafactor"})",
+        R"({"name": "muon"})", R"({"name": "schedule_free_adamw"})"}) {
+    const Weights whole = train({}, 3, kShardedMlp, rule);
+    const bool averages = rule.find("free") != std::string::npos;  // not in stage 3
+    for (const int number : averages ? std::vector{1, 2} : std::vector{2, 3}) {
+      EXPECT_LE(distance(whole, train(stage(number), 3, kShardedMlp, rule)), 1e-5)
+          << rule << ", stage " << number;
+    }
+  }
+}
+
 TEST_F(ShardingTest, TwoGroupsOfTwo_TrainAsFourRanks) {
   const Weights whole = train({}, 4);
   for (const int number : {1, 2, 3}) {

@@ -178,6 +178,7 @@ TEST_F(TrainerStrategies, ReduceMode_GivesTheBitsOfAllReduceMode) {
       {kMomentum, {"strategy.build_strategy.fuse_broadcast_ops=true"}},
       {kAdam, {"strategy.fuse_all_reduce_ops=false"}},
       {kMomentum, {"strategy.amp=true", "optimizer.clip=value"}},
+      {kMomentum, {"strategy.amp=true", "optimizer.clip=adaptive"}},
       {R"({"name": "rmsprop", "centered": true, "momentum": 0.9})", {"strategy.amp=true"}},
       {R"({"name": "adagrad", "initial_accumulator_value": 0.1})", {}},
       {R"({"name": "adam", "amsgrad": true})", {}},

@@ -26,9 +26,10 @@ Settings replacement_rule(const Settings& inner, const std::string& rule,
   ConfigTree tree;
   tree.set("name", rule, origin);
   tree.set("clip", inner.text("clip"), origin);
-  for (const char* key : {"clip_norm", "clip_value"}) {
+  for (const char* key : {"clip_norm", "clip_value", "clip_factor"}) {
     if (inner.given(key)) tree.set(key, text_of_double(inner.number(key)), origin);
   }
+  if (inner.given("clip_exclude")) tree.set("clip_exclude", inner.json("clip_exclude"), origin);
   if (const double decay = inner.number("weight_decay"); decay > 0) {
     if (!inner.texts("exclude_from_weight_decay").empty()) {
       throw Error(ErrorCode::kUsage, "cannot be combined with " + rule,

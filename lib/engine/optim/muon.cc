@@ -1,0 +1,153 @@
+// muon (Jordan, 2024, "Muon: An optimizer for hidden layers in neural networks") in PyTorch's form:
+//   m = lerp(m, g, 1 - momentum);  u = use_nesterov ? lerp(g, m, momentum) : m
+//   X = u / max(|u|, epsilon);  ns_steps times: A = X X', X = 3.4445 X + (-4.775 A + 2.0315 A^2) X
+//   p -= lr weight_decay p + lr ratio X
+// for parameters of at least two dimensions, as matrices of output rows (a convolution: out x all
+// else, as timm). A matrix with more rows than columns is transposed, which costs nothing here: the
+// powers of X' X stand on its other side. ratio: sqrt(max(1, rows / columns)) or, with adjust_rate
+// match_rms_adamw, .2 sqrt(max(rows, columns)). PyTorch computes X in bfloat16; here it is float32.
+//
+// Other parameters, and those of adamw_parameters, are updated by AdamW.
+//
+// muon_momentum: u and the new m; g is gradient * gradient_scale. If found_inf is not 0, m stays.
+#include <cmath>
+
+#include "ops/mixed_precision.h"
+#include "optim/optimizer.h"
+#include "optim/parameter_groups.h"
+#include "optim/row_update.h"
+#include "optim/update_op.h"
+
+namespace fleet {
+namespace {
+
+constexpr double kFirst = 3.4445, kThird = -4.7750, kFifth = 2.0315;
+
+// Appends the operations that make a matrix nearly orthogonal.
+class NewtonSchulz {
+ public:
+  NewtonSchulz(UpdateContext& context, std::string name)
+      : program_(context.program()), section_(context.section()), name_(std::move(name)) {}
+
+  VarId normalize(VarId x, double epsilon) {
+    const VarId squares = emit("sum_of_squares", {x});
+    const VarId scale = emit("clip_scale", {squares}, {{"clip_norm", epsilon}});
+    const VarId factor = emit("scale", {scale}, {{"scale", 1 / epsilon}});
+    return emit("elementwise_mul", {x, factor});
+  }
+
+  VarId iterate(VarId x) {
+    const Shape& shape = program_.var(x).shape;
+    const bool tall = shape[0] > shape[1];
+    const VarId gram = emit("matmul", {x, x}, {{"transpose_x", tall}, {"transpose_y", !tall}});
+    const VarId square = emit("matmul", {gram, gram});
+    const VarId factor = combine(gram, kThird, square, kFifth);
+    const VarId product = emit("matmul", tall ? std::vector{x, factor} : std::vector{factor, x});
+    return combine(x, kFirst, product, 1);
+  }
+
+  VarId emit(const std::string& type, std::vector<VarId> inputs, Attributes attributes = {}) {
+    return program_.emit(section_, type, std::move(inputs), std::move(attributes), name_)[0];
+  }
+
+ private:
+  VarId combine(VarId x, double a, VarId y, double b) {
+    const VarId first = emit("scale", {x}, {{"scale", a}});
+    const VarId second = b == 1 ? y : emit("scale", {y}, {{"scale", b}});
+    return emit("sum", {first, second});
+  }
+
+  Program& program_;
+  const SectionId section_;
+  const std::string name_;
+};
+
+double ratio_of(const Shape& matrix, const std::string& adjust) {
+  const auto rows = static_cast<double>(matrix[0]), columns = static_cast<double>(matrix[1]);
+  if (adjust == "original") return std::sqrt(std::max(1.0, rows / columns));
+  return 0.2 * std::sqrt(std::max(rows, columns));
+}
+
+void append_adamw(UpdateContext& context, const Update& update) {
+  const Settings& settings = context.settings();
+  Update scaled = update;
+  scaled.learning_rate = context.scaled_rate(update.learning_rate, settings.number("adamw_rate"));
+  append_update_op(
+      context, scaled, "adam",
+      {context.state(update.parameter, "moment1"), context.state(update.parameter, "moment2")},
+      {{"beta1", settings.number("adamw_beta1")},
+       {"beta2", settings.number("adamw_beta2")},
+       {"epsilon", settings.number("adamw_epsilon")},
+       {"decoupled", true}});
+}
+
+void append_muon(UpdateContext& context, const Update& update) {
+  if (update.rows != kNoVar) return append_row_update_op(context, update, "muon", {}, {}, {});
+  Program& program = context.program();
+  const Settings& settings = context.settings();
+  const Var parameter = program.var(update.parameter);
+  const Shape shape = parameter.shape, matrix = {shape[0], shape.elements() / shape[0]};
+  const VarId gradient =
+      in_float32(program, context.section(), update.gradient, parameter.name + ".gradient.float32");
+  const VarId momentum = context.state(update.parameter, "momentum", shape);
+  VarId x = program.temporary(parameter.name + ".muon");
+  program.append(context.section(), "muon_momentum",
+                 {gradient, update.gradient_scale, context.scaling().found_inf, momentum},
+                 {x, momentum},
+                 {{"momentum", settings.number("momentum")},
+                  {"use_nesterov", settings.boolean("use_nesterov")},
+                  {kUpdatedParameter, parameter.name}});
+  NewtonSchulz steps(context, parameter.name + ".muon");
+  if (shape != matrix) x = steps.emit("reshape", {x}, {{"shape", to_attribute(matrix)}});
+  x = steps.normalize(x, settings.number("epsilon"));
+  for (int64_t i = 0; i < settings.integer("ns_steps"); ++i) x = steps.iterate(x);
+  x = steps.emit("scale", {x}, {{"scale", ratio_of(matrix, settings.text("adjust_rate"))}});
+  if (shape != matrix) x = steps.emit("reshape", {x}, {{"shape", to_attribute(shape)}});
+  append_step(context, update, x);
+}
+
+}  // namespace
+
+FLEET_OP(muon_momentum) {
+  def.inputs = {{"gradient"},
+                {"gradient_scale", Slot::kOptional},
+                {"found_inf", Slot::kOptional},
+                {"momentum"}};
+  def.outputs = {{"step"}, {"momentum"}};
+  def.attributes = {{"momentum", 0.95}, {"use_nesterov", true}};
+  def.inplace = {{3, 1}};
+  def.add_trait<MixedPrecision>().on_custom_lists = false;
+  def.infer = [](ShapeContext& context) {
+    FLEET_CHECK(context.shape(0) == context.shape(3), "muon_momentum: a state of another shape");
+    context.set_like(0, 0);
+    context.set_like(1, 3);
+  };
+}
+
+FLEET_OPTIMIZER(muon) {
+  def.help =
+      "steps along the nearest orthogonal matrix of the momentum (Muon); AdamW for parameters of "
+      "one dimension and for adamw_parameters; decoupled weight decay";
+  def.schema.number("momentum", 0.95, 0, 1, "fraction of the momentum that is kept")
+      .boolean("use_nesterov", true, "Nesterov momentum")
+      .integer("ns_steps", 5, 1, 99, "iterations that make a step orthogonal")
+      .number("epsilon", 1e-7, 1e-30, 1, "smallest norm that a step is divided by")
+      .choice("adjust_rate", "original", {"original", "match_rms_adamw"},
+              "factor of the rate of a matrix: sqrt(max(1, rows / columns)), or 0.2 sqrt(max(rows, "
+              "columns)), which suits rates of adamw")
+      .texts("adamw_parameters", {},
+             "shell patterns of parameters that AdamW updates, such as embeddings and the head")
+      .number("adamw_rate", 1, 1e-6, 1e6, "factor of the rate for parameters that AdamW updates")
+      .number("adamw_beta1", 0.9, 0, kMaxDecay, "decay of AdamW's first moment")
+      .number("adamw_beta2", 0.999, 0, kMaxDecay, "decay of AdamW's second moment")
+      .number("adamw_epsilon", 1e-8, 0, 1, "added to the root of AdamW's second moment");
+  def.weight_decay = 0.1;
+  def.append = [](UpdateContext& context, const Update& update) {
+    const Var& parameter = context.program().var(update.parameter);
+    const bool is_matrix = parameter.shape.rank() >= 2 && parameter.shape.elements() > 0;
+    const bool excluded = matches_any(context.settings().texts("adamw_parameters"), parameter.name);
+    is_matrix && !excluded ? append_muon(context, update) : append_adamw(context, update);
+  };
+}
+
+}  // namespace fleet
