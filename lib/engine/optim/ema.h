@@ -17,10 +17,17 @@ inline constexpr char kEmaSection[] = "ema";
 inline constexpr char kEmaPrefix[] = "ema.";
 inline constexpr char kEmaUpdates[] = "optimizer.ema_updates";
 
+// The rate of the average, float32 [1], in Programs of an optimizer that decides it: a temporary of
+// section "optimize".
+inline constexpr char kAverageRate[] = "optimizer.average_rate";
+
 struct EmaOptions {
   double decay = 0.9999;
   bool warmup = false;
   double gamma = 1, power = 2.0 / 3;
+  // 1 - decay_n, instead of the formula (kAverageRate). Statistics are then not averaged: they are
+  // copied.
+  VarId rate = kNoVar;
 };
 
 // Call after append_updates(). Gives an average to each parameter and state that section `evaluate`
