@@ -33,6 +33,12 @@ int64_t number_of(const std::string& word, const std::string& text) {
 
 }  // namespace
 
+void expand_unfreeze_at(ConfigTree* tree) {
+  const auto given = tree->peek(kKey);
+  if (!given || given->empty() || given->find_first_not_of("0123456789") != given->npos) return;
+  tree->set(kKey, *given, tree->origin(kKey));
+}
+
 FreezingPhases::FreezingPhases(const Job& job)
     : optimizer_(job.optimizer), fixes_statistics_(job.train.boolean("frozen_batch_norm")) {
   const std::vector<std::string> texts = job.train.texts("unfreeze_at");

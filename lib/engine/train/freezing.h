@@ -17,6 +17,9 @@
 
 namespace fleet {
 
+// Makes a text of train.unfreeze_at if it is a number.
+void expand_unfreeze_at(ConfigTree* tree);
+
 // The next step.
 struct PhasePosition {
   int64_t step = 0, epoch = 0, batch = 0;  // completed

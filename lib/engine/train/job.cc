@@ -9,6 +9,7 @@
 #include "tensor/device.h"
 #include "train/class_weights.h"
 #include "train/evaluation_tracker.h"
+#include "train/freezing.h"
 #include "train/job_choices.h"
 #include "train/predict.h"
 
@@ -189,6 +190,7 @@ void canonicalize_keys(ConfigTree& tree) {
   if (tree.peek("train.swa")) tree.rename("train.swa", "train.swa.from_epoch");
   if (tree.peek("train.sam")) tree.rename("train.sam", "train.sam.rho");
   expand_class_weights(&tree);
+  expand_unfreeze_at(&tree);
   data::expand_reader_keys(&tree);
   canonicalize_strategy_fields("strategy", &tree);
 }

@@ -163,6 +163,17 @@ TEST_F(Freezing, Log_SaysWhatIsFrozenUntilWhen) {
   EXPECT_THAT(log.captured_log(), ::testing::HasSubstr("from epoch 2 on, 12 frozen parameters"));
 }
 
+TEST_F(Freezing, NumberOfAJobFile_IsAnEpoch) {
+  ConfigTree tree = ConfigTree::from_json(
+      R"({"model": {"name": "mlp"}, "data": {"source": "synthetic"},
+          "optimizer": {"name": "sgd", "frozen": ["fc1.*"]}, "train": {"unfreeze_at": 2}})",
+      "test");
+  const FreezingPhases phases(make_job(tree));
+  EXPECT_EQ(phases.count(), 2);
+  EXPECT_EQ(phases.phase_at({.step = 19, .epoch = 1, .batch = 9, .batches = 10}), 0);
+  EXPECT_EQ(phases.phase_at({.step = 20, .epoch = 2, .batch = 0, .batches = 10}), 1);
+}
+
 TEST_F(Freezing, WrongKeys_AreRefused) {
   for (const char* text :
        {"train.unfreeze_at=0", "train.unfreeze_at=soon", "train.unfreeze_at=2 weeks",
