@@ -185,8 +185,9 @@ std::vector<std::string> FreezingPhases::lines_at_start(const Program& program) 
   if (count() > 1 && from[0] > 0) text += ", " + std::to_string(from[0]) + " to the end";
   if (frozen > 0) lines.push_back(text);
   if (const int norms = frozen_norms(program); norms > 0) {
+    const std::string stay = count() > 1 ? "stay until they are trained" : "stay";
     const std::string use = fixes_statistics_
-                                ? "running statistics are used, and stay"
+                                ? "running statistics are used, and " + stay
                                 : "statistics of batches are used, and the running ones change "
                                   "(train.frozen_batch_norm=false)";
     lines.push_back(counted(norms, "batch norm") + " with frozen parameters: " + use);

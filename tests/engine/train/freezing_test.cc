@@ -157,10 +157,10 @@ TEST_F(Freezing, Log_SaysWhatIsFrozenUntilWhen) {
   run(job(with(kColour, {"train.unfreeze_at=['1: layer2.*', '2: layer1.*']", "train.epochs=3"}),
           kResnet),
       1);
-  EXPECT_THAT(log.captured_log(),
-              ::testing::HasSubstr("30 of 62 parameters are frozen: 15 until epoch 1, "
-                                   "12 until epoch 2, 3 to the end"));
-  EXPECT_THAT(log.captured_log(), ::testing::HasSubstr("from epoch 2 on, 12 frozen parameters"));
+  for (const char* part : {"15 until epoch 1", "12 until epoch 2", "3 to the end",
+                           "from epoch 1 on", "from epoch 2 on", "59 in all"}) {
+    EXPECT_THAT(log.captured_log(), ::testing::HasSubstr(part));
+  }
 }
 
 TEST_F(Freezing, NumberOfAJobFile_IsAnEpoch) {
