@@ -74,6 +74,10 @@ void FreezingPhases::check(const PassContext& context,
     throw Error(ErrorCode::kUsage, "cannot be combined with " + what + ", which " + why, kKey,
                 "remove it, or " + key);
   };
+  if (optimizer_.text("name").starts_with("schedule_free")) {
+    refuse(optimizer_.text("name"), "averages from the first update on",
+           "choose another optimizer");
+  }
   if (context.servers > 0) {
     refuse("parameter servers", "hold the parameters trained from the start", "the servers");
   }
