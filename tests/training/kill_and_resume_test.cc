@@ -85,6 +85,35 @@ TEST(KillAndResume, RankKilled_RestartedJobIsBitIdentical) {
   EXPECT_THAT(job.folder().survivors(5), IsEmpty());
 }
 
+// Frozen until step 60: killed before that, and in the steps after it.
+TEST(KillAndResume, KilledAroundUnfreezing_EndsWithTheSameBits) {
+  TrainingJob job;
+  const auto keys = [](const std::string& output) {
+    return std::vector<std::string>{"train.epochs=30",
+                                    "train.max_steps=120",
+                                    "checkpoint.every_steps=10",
+                                    "train.evaluate_every=0",
+                                    "optimizer.frozen=['conv1.*', 'fc1.*']",
+                                    "train.unfreeze_at=60 steps",
+                                    "train.output=" + output};
+  };
+  const std::vector<std::string> two = {"--nproc_per_node=2"};
+  auto whole = job.start("whole", two, keys("whole"));
+  ASSERT_EQ(whole->wait(), 0) << whole->output();
+  std::vector<std::string> resumed = keys("cut");
+  resumed.push_back("checkpoint.resume=auto");
+  for (const char* checkpoint : {"step_00000010", "step_00000060"}) {
+    auto cut = job.start("cut", two, resumed);
+    job.folder().wait_for(std::string("cut/checkpoints/") + checkpoint + "/state.json");
+    for (const pid_t worker : job.folder().processes("fleet-worker")) kill(worker, SIGKILL);
+    EXPECT_EQ(cut->wait(), 128 + SIGKILL) << cut->output();
+  }
+  auto last = job.start("last", two, resumed);
+  ASSERT_EQ(last->wait(), 0) << last->output();
+  EXPECT_THAT(last->output(), HasSubstr("resumed from cut/checkpoints/step_"));
+  EXPECT_EQ(distance(job.weights("whole"), job.weights("cut")), 0);
+}
+
 // A small llama on packed documents, with dropout and a schedule that spans the run.
 void write_language_job(const TrainingJob& job) {
   text::TokenWriter writer(job.path("train.bin"), text::TokenFormat::kNanoGpt,

@@ -86,11 +86,6 @@ void Executor::prepare(PreparedPlan& prepared) {
 
 const Plan& Executor::plan(int i) const { return plans_.at(static_cast<size_t>(i))->plan; }
 
-void Executor::select(int i) {
-  FLEET_CHECK(i >= 0 && static_cast<size_t>(i) < plans_.size(), "no such plan");
-  selected_ = i;
-}
-
 // Streams end before the memory that their work uses is released.
 Executor::~Executor() { streams_.clear(); }
 

@@ -43,6 +43,10 @@ struct Executor::Schedule {
 struct Executor::PreparedPlan {
   Plan plan;
   std::vector<VarId> own = {};  // by VarId of the first Plan; empty: the same
+  // The first Plan's parameters and states that have another place in this one, and those that this
+  // one lacks or does not use; set by select().
+  bool compared = false;
+  std::vector<VarId> moved = {}, lacking = {};
   std::vector<std::unique_ptr<PreparedOp>> ops = {};
   std::map<std::vector<bool>, std::unique_ptr<Schedule>> schedules = {};
 };

@@ -1,4 +1,6 @@
 // The values of an Executor's variables.
+#include <utility>
+
 #include "exec/executor_parts.h"
 #include "exec/initialize.h"
 #include "tensor/float16.h"
@@ -21,19 +23,61 @@ Argument Executor::own_argument(const PreparedPlan& prepared, VarId own) const {
   return {planned.used ? address(planned) : nullptr, var.dtype, var.shape, planned.layout};
 }
 
-// The selected Plan's variable. own: its PreparedPlan::own.
-static VarId own_var(const std::vector<VarId>& own, VarId id, const Program& program) {
+static bool lasts(const Var& var) {
+  return var.kind == VarKind::kParameter || var.kind == VarKind::kState;
+}
+
+// A Plan's variable for that of the first Plan; kNoVar: a parameter or state of the first Plan
+// alone, which keeps its place there. own: PreparedPlan::own.
+static VarId own_var(const Plan& plan, const std::vector<VarId>& own, VarId id,
+                     const Program& first) {
   if (own.empty() || id == kNoVar) return id;
-  FLEET_CHECK(own.at(id) != kNoVar, "the selected plan has no '" + program.var(id).name + "'");
-  return own[id];
+  const VarId there = own.at(id);
+  const bool lacks = there == kNoVar || !plan.vars[there].used;
+  if (lacks && lasts(first.var(id))) return kNoVar;
+  FLEET_CHECK(there != kNoVar, "the selected plan has no '" + first.var(id).name + "'");
+  return there;
 }
 
 Argument Executor::argument(VarId id) const {
-  return own_argument(current(), own_var(current().own, id, program()));
+  const VarId own = own_var(current().plan, current().own, id, program());
+  return own == kNoVar ? own_argument(*plans_[0], id) : own_argument(current(), own);
 }
 
 const PlannedVar& Executor::planned(VarId id) const {
-  return current().plan.vars[own_var(current().own, id, program())];
+  const VarId own = own_var(current().plan, current().own, id, program());
+  return own == kNoVar ? plan().vars[id] : current().plan.vars[own];
+}
+
+void Executor::select(int i) {
+  FLEET_CHECK(i >= 0 && static_cast<size_t>(i) < plans_.size(), "no such plan");
+  if (i == selected_) return;
+  const auto place_in = [&](const PreparedPlan& prepared, VarId id) {
+    const VarId own = own_var(prepared.plan, prepared.own, id, program());
+    return own == kNoVar ? own_argument(*plans_[0], id) : own_argument(prepared, own);
+  };
+  PreparedPlan &from = current(), &to = *plans_[static_cast<size_t>(i)];
+  for (PreparedPlan* prepared : {&from, &to}) {
+    if (std::exchange(prepared->compared, true) || prepared->own.empty()) continue;
+    for (VarId id = 0; id < program().var_count(); ++id) {
+      if (!lasts(program().var(id)) || !plan().vars[id].used) continue;
+      const VarId own = own_var(prepared->plan, prepared->own, id, program());
+      if (own == kNoVar) prepared->lacking.push_back(id);
+      if (place_in(*prepared, id).data != place_in(*plans_[0], id).data) {
+        prepared->moved.push_back(id);
+      }
+    }
+  }
+  for (const std::vector<VarId>* moved : {&from.moved, &to.moved}) {
+    for (const VarId id : *moved) {
+      const Argument source = place_in(from, id), target = place_in(to, id);
+      if (source.data == target.data) continue;
+      device_.copy(target.data, source.data, source.bytes(), *streams_[0]);
+    }
+  }
+  // Copies of parameters that only the new Plan has are computed before its first step.
+  stale_ |= from.lacking != to.lacking || !from.moved.empty() || !to.moved.empty();
+  selected_ = i;
 }
 
 void Executor::initialize(uint64_t seed) {

@@ -1,6 +1,7 @@
 #include "exec/shared_places.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "exec/assignment.h"
@@ -41,14 +42,16 @@ bool lasts(const PlannedVar& var) {
 
 class Sharing {
  public:
-  Sharing(const Plan& first, Plan& own) : first_(first), own_(own) {}
+  // some: the own Plan may lack states of the first.
+  Sharing(const Plan& first, Plan& own, bool some = false)
+      : first_(first), own_(own), some_(some) {}
 
   void run(size_t* persistent_end) {
     check_programs(first_.program, own_.program);
     check_states();
     for (VarId id = 0; id < own_.program.var_count(); ++id) {
       PlannedVar& var = own_.vars[id];
-      if (!lasts(var)) continue;
+      if (!lasts(var) || (some_ && var.region == Region::kBucket)) continue;
       const PlannedVar* place = place_of(id);
       if (place) {
         var.offset = place->offset;
@@ -71,7 +74,9 @@ class Sharing {
       }
       return states;
     };
-    if (count(first_) != count(own_)) refuse("the number of their parameters and states");
+    if (!some_ && count(first_) != count(own_)) {
+      refuse("the number of their parameters and states");
+    }
     for (VarId id = 0; id < own_.program.var_count(); ++id) {
       const Var& var = own_.program.var(id);
       if (!is_trained_state(var)) continue;
@@ -80,20 +85,22 @@ class Sharing {
       const Var& other = first_.program.var(there);
       const PlannedVar &a = own_.vars[id], &b = first_.vars[there];
       if (var.dtype != other.dtype || !(var.shape == other.shape) || var.remote != other.remote ||
-          a.used != b.used || (a.used && a.layout.text() != b.layout.text())) {
+          (some_ ? a.used && !b.used : a.used != b.used) ||
+          (a.used && a.layout.text() != b.layout.text())) {
         refuse("'" + var.name + "'");
       }
     }
   }
 
   // The place of the first Plan's variable; null if it has none that fits, which only variables of
-  // one step may lack.
+  // one step may lack, or those of a Plan with some of the states.
   const PlannedVar* place_of(VarId id) const {
     const PlannedVar& var = own_.vars[id];
     const VarId there = first_.program.find(name(id));
     const PlannedVar* place = there == kNoVar ? nullptr : &first_.vars[there];
     const bool fits = place && lasts(*place) && place->region == var.region &&
                       place->bytes >= var.bytes && place->group == var.group;
+    if (some_) return fits ? place : nullptr;
     if (var.region == Region::kBucket && !(fits && place->offset == var.offset)) {
       refuse("the place of '" + name(id) + "' among what ranks exchange");
     }
@@ -114,7 +121,29 @@ class Sharing {
 
   const Plan& first_;
   Plan& own_;
+  const bool some_;
 };
+
+// Moves the variables that ranks exchange behind those of the Plans before, in each group that has
+// states among them.
+void move_buckets(Plan* plan, std::vector<size_t>* ends) {
+  std::set<GroupId> moved;
+  const auto in_bucket = [&](VarId id) {
+    return plan->vars[id].used && plan->vars[id].region == Region::kBucket;
+  };
+  for (VarId id = 0; id < plan->program.var_count(); ++id) {
+    const bool state = is_trained_state(plan->program.var(id));
+    if (state && in_bucket(id)) moved.insert(plan->vars[id].group);
+  }
+  for (VarId id = 0; id < plan->program.var_count(); ++id) {
+    PlannedVar& var = plan->vars[id];
+    if (in_bucket(id) && moved.contains(var.group)) var.offset += ends->at(var.group);
+  }
+  for (const GroupId group : moved) {
+    plan->bucket_bytes.at(group) += ends->at(group);
+    ends->at(group) = plan->bucket_bytes[group];
+  }
+}
 
 }  // namespace
 
@@ -136,6 +165,17 @@ void share_places(std::vector<Plan>& plans) {
     Sharing(plans[0], plans[i]).run(&end);
     plans[i].persistent_bytes = end;
   }
+}
+
+void share_some_places(const Plan& first, Plan* other, SharedEnds* ends) {
+  ends->persistent = std::max(ends->persistent, first.persistent_bytes);
+  ends->buckets.resize(std::max(first.bucket_bytes.size(), other->bucket_bytes.size()));
+  for (size_t group = 0; group < first.bucket_bytes.size(); ++group) {
+    ends->buckets[group] = std::max(ends->buckets[group], first.bucket_bytes[group]);
+  }
+  Sharing(first, *other, /*some=*/true).run(&ends->persistent);
+  other->persistent_bytes = ends->persistent;
+  move_buckets(other, &ends->buckets);
 }
 
 std::vector<VarId> same_vars(const Program& first, const Program& other) {

@@ -19,6 +19,17 @@ std::map<VarId, Layout> lasting_layouts(const Plan& first, const Program& progra
 // states, sections, flags, groups, or in the order of variables that are adjacent in memory.
 void share_places(std::vector<Plan>& plans);
 
+// The ends of the places given so far, in bytes.
+struct SharedEnds {
+  size_t persistent = 0;
+  std::vector<size_t> buckets = {};  // by group
+};
+
+// Gives a Plan of the same shapes, whose states are some of the first Plan's, the places of these.
+// States that are near others in one of the Plans only, because ranks exchange them together, get
+// places of their own, behind `ends`; Executor::select() moves their values. kUnsupported as above.
+void share_some_places(const Plan& first, Plan* other, SharedEnds* ends);
+
 // By VarId of the first Plan: the other Plan's variable of the same name; kNoVar: it has none.
 std::vector<VarId> same_vars(const Program& first, const Program& other);
 

@@ -17,8 +17,8 @@ inline constexpr char kEmaSection[] = "ema";
 inline constexpr char kEmaPrefix[] = "ema.";
 inline constexpr char kEmaUpdates[] = "optimizer.ema_updates";
 
-// The rate of the average, float32 [1], in Programs of an optimizer that decides it
-// (optim/schedule_free.cc): a temporary of section "optimize".
+// The rate of the average, float32 [1], in Programs of an optimizer that decides it: a temporary of
+// section "optimize".
 inline constexpr char kAverageRate[] = "optimizer.average_rate";
 
 struct EmaOptions {

@@ -6,6 +6,7 @@
 #include "optim/parameter_groups.h"
 #include "optim/row_update.h"
 #include "optim/update_op.h"
+#include "optim/update_phases.h"
 
 namespace fleet {
 namespace {
@@ -105,7 +106,11 @@ VarId UpdateContext::state(VarId parameter, const std::string& name, const Shape
 
 VarId UpdateContext::step() {
   if (step_ == kNoVar) {
-    step_ = program_.state("optimizer.step", {1}, Init(), DType::kInt64);
+    std::string name = "optimizer.step";
+    for (int phase = 1; program_.find(name) != kNoVar; ++phase) {
+      name = kStepOfPhase + std::to_string(phase);
+    }
+    step_ = program_.state(name, {1}, Init(), DType::kInt64);
     program_.append(section_, "increment", {step_, scaling_.found_inf}, {step_});
   }
   return step_;
@@ -190,6 +195,14 @@ class GroupRates {
 void append_updates(Program& program, SectionId optimize, const std::vector<VarId>& parameters,
                     VarId learning_rate, const Settings& settings, const GradientScaling& scaling,
                     uint64_t seed) {
+  append_updates_by_phase(program, optimize, parameters, learning_rate, settings, scaling, seed,
+                          {});
+}
+
+void append_updates_by_phase(Program& program, SectionId optimize,
+                             const std::vector<VarId>& parameters, VarId learning_rate,
+                             const Settings& settings, const GradientScaling& scaling,
+                             uint64_t seed, const TrainedFrom& trained_from) {
   const OptimizerDef& def = optimizer_registry().get(settings.text("name"));
   std::vector<Update> updates;
   GroupRates rates(program, optimize, learning_rate, settings);
@@ -201,8 +214,15 @@ void append_updates(Program& program, SectionId optimize, const std::vector<VarI
                        rates.of(program.var(parameter)), rows_of_gradient(program, gradient)});
   }
   append_clipping(program, optimize, settings, scaling.unscale, updates);
-  UpdateContext context(program, optimize, settings, scaling, seed);
-  for (const Update& update : updates) def.append(context, update);
+  std::map<int, std::vector<Update>> by_phase;  // the first one's count is "optimizer.step"
+  for (const Update& update : updates) {
+    const auto found = trained_from.find(update.parameter);
+    by_phase[found == trained_from.end() ? 0 : found->second].push_back(update);
+  }
+  for (const auto& [phase, of_phase] : by_phase) {
+    UpdateContext context(program, optimize, settings, scaling, seed);
+    for (const Update& update : of_phase) def.append(context, update);
+  }
 }
 
 }  // namespace fleet

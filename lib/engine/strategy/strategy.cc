@@ -189,7 +189,8 @@ void Strategy::append_skip_count(OnNan on_nan) {
       {skipped});
 }
 
-void Strategy::append_optimizer(VarId learning_rate, const Settings& settings, OnNan on_nan) {
+void Strategy::append_optimizer(VarId learning_rate, const Settings& settings, OnNan on_nan,
+                                const TrainedFrom& trained_from) {
   FLEET_CHECK(build_ && build_->optimize < 0, "append one optimizer, after the backward pass");
   BuildContext& build = *build_;
   build.optimizer = settings;
@@ -207,8 +208,8 @@ void Strategy::append_optimizer(VarId learning_rate, const Settings& settings, O
   });
   {
     const PassStepRecorder recorder(build.optimizer.text("name"), build.program, context_);
-    append_updates(build.program, build.optimize, parameters, learning_rate, build.optimizer,
-                   build.scaling, context_.seed);
+    append_updates_by_phase(build.program, build.optimize, parameters, learning_rate,
+                            build.optimizer, build.scaling, context_.seed, trained_from);
   }
   run(&MetaOptimizer::fuse_update);
   verify(build.program);

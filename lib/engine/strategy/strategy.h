@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "optim/check_finite.h"
+#include "optim/update_phases.h"
 #include "strategy/meta_optimizer.h"
 #include "strategy/sparse_rows.h"
 
@@ -47,8 +48,9 @@ class Strategy {
   // optim/optimizer.h for learning_rate and settings). on_nan: with loss scaling a separate check
   // always leaves out bad updates, whatever this says. If gradients are not sent as a whole (dgc),
   // kStop applies the update all the same, and kSkip is kUsage.
+  // trained_from: see append_updates_by_phase().
   void append_optimizer(VarId learning_rate, const Settings& settings,
-                        OnNan on_nan = OnNan::kContinue);
+                        OnNan on_nan = OnNan::kContinue, const TrainedFrom& trained_from = {});
 
   // int32 [1], not 0 if the update of this step is left out; kNoVar: none ever is. Valid after
   // append_optimizer().

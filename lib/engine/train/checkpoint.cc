@@ -112,9 +112,9 @@ TensorFile read_part(const std::string& folder, const JobRank& own, int64_t step
 // Returns a line if only the checkpoint or only the job has averages.
 std::string other_averages(bool held, const Program& program) {
   if (held == has_averages(program)) return "";
-  return held ? "its average of the weights is ignored: train.ema.decay is 0"
-              : "it has no average of the weights (train.ema): the average starts as a copy of the "
-                "weights";
+  return held ? "its average of the weights is ignored: train.ema.decay and train.swa.from_epoch "
+                "are 0"
+              : "it has no average of the weights: the average starts as a copy of the weights";
 }
 
 }  // namespace
@@ -370,7 +370,8 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
   position.card = read_card(weights.metadata);
   TensorFile states = read(kOptimizerFile);
   check_fit(program, weights, CheckpointFile::kModel, folder + "/" + kModelFile);
-  check_fit(program, states, CheckpointFile::kOptimizer, folder + "/" + kOptimizerFile);
+  check_fit(program, states, CheckpointFile::kOptimizer, folder + "/" + kOptimizerFile,
+            options.may_lack);
   const bool averaged = states.tensors.contains(kEmaUpdates);
   TensorFile averages;
   if (averaged && has_averages(program)) averages = read(kAverageFile);

@@ -156,6 +156,8 @@ struct LoadOptions {
   std::vector<MergedRows>* merged_rows = nullptr;
   // Called before anything changes; if it throws, loading stops.
   std::function<void(const TrainingPosition&)> accept;
+  // States of the optimizer that it may lack: they keep their values. Null: none.
+  std::function<bool(const std::string& state)> may_lack = {};
 };
 
 // Reads a checkpoint into the executor. DamagedFile if it is truncated, lacks a file or does not

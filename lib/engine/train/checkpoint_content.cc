@@ -85,7 +85,7 @@ TensorFile gather(Executor& executor, CheckpointFile which, bool copied, int ran
 }
 
 void check_fit(const Program& program, const TensorFile& file, CheckpointFile which,
-               const std::string& path) {
+               const std::string& path, const std::function<bool(const std::string&)>& may_lack) {
   const std::string prefix = prefix_of(which);
   const auto misfit = [&](const std::string& what) {
     throw Error(ErrorCode::kUsage, what, path,
@@ -97,7 +97,7 @@ void check_fit(const Program& program, const TensorFile& file, CheckpointFile wh
     if (!is_saved(var) || file_of(program, var) != which) continue;
     const auto found = file.tensors.find(var.name.substr(prefix.size()));
     if (found == file.tensors.end()) {
-      if (may_differ(var.name, which)) continue;
+      if (may_differ(var.name, which) || (may_lack && may_lack(var.name))) continue;
       misfit("has no '" + var.name + "'");
     }
     if (found->second.shape != var.shape || found->second.dtype != var.dtype) {

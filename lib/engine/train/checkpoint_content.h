@@ -1,6 +1,7 @@
 // The variables in each file of a checkpoint.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "exec/executor.h"
@@ -28,9 +29,11 @@ TensorFile gather(Executor& executor, CheckpointFile which, bool copied, int ran
 bool is_of_loss_scaling(const std::string& name);
 // Compares every variable of the program that belongs into this file with the content of the file.
 // States of loss scaling, the count of averages and merged gradients of kOptimizer
-// (passes/gradients.h) may be missing on either side. kUsage naming `path` and the first mismatch.
+// (passes/gradients.h) may be missing on either side, and those of may_lack (null: none) in the
+// file. kUsage naming `path` and the first mismatch.
 void check_fit(const Program& program, const TensorFile& file, CheckpointFile which,
-               const std::string& path);
+               const std::string& path,
+               const std::function<bool(const std::string& state)>& may_lack = {});
 // Drops states of loss scaling, averages and merged gradients that the optimizer's states or the
 // rank's part have and the program has not in that file. Returns a line about differences of loss
 // scaling (values that only the program has stay unchanged) and about merged gradients that are not

@@ -46,18 +46,33 @@ FiniteCheck::FiniteCheck(Executor& executor, Device& device, RankCoordinator& co
   record_ = program.find(kFiniteRecordName);
   skipped_ = program.find(kSkippedUpdatesName);
   if (record_ == kNoVar) return;
-  std::map<VarId, int64_t> numbers;  // by gradient
   for (const VarId parameter : program.parameters()) {
     names_.push_back(program.var(parameter).name);
-    numbers[program.gradient(parameter)] = static_cast<int64_t>(names_.size());
   }
   for (const Op& op : program.ops()) {
     if (op.type() != "check_finite") continue;
     when_ = program.sections()[op.section].when;
     when_.flag = kNoFlag;  // parameter servers check the updates that do not run here
-    inputs_ = {0};
-    for (size_t i = 2; i < op.inputs.size(); ++i) inputs_.push_back(numbers[op.inputs[i]]);
   }
+}
+
+// The parameters whose gradients the selected Plan checks, as 1 + their places in names_; first 0
+// for the loss.
+const std::vector<int64_t>& FiniteCheck::inputs() {
+  const auto [found, fresh] = inputs_.try_emplace(executor_.selected());
+  if (!fresh) return found->second;
+  const Program& program = executor_.plan(executor_.selected()).program;
+  std::map<VarId, int64_t> numbers;  // by gradient
+  const std::vector<VarId> parameters = program.parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    numbers[program.gradient(parameters[i])] = static_cast<int64_t>(i + 1);
+  }
+  found->second = {0};
+  for (const Op& op : program.ops()) {
+    if (op.type() != "check_finite") continue;
+    for (size_t i = 2; i < op.inputs.size(); ++i) found->second.push_back(numbers[op.inputs[i]]);
+  }
+  return found->second;
 }
 
 void FiniteCheck::step_begins(const StepInfo& info) {
@@ -79,7 +94,7 @@ std::optional<BadUpdates> FiniteCheck::poll() {
   if (record[1] > 0) {
     own[0] = static_cast<double>(record[1]);
     own[1] = static_cast<double>(step_of(record[2] - checks_));
-    own[2] = static_cast<double>(inputs_[record[3]]);
+    own[2] = static_cast<double>(inputs().at(record[3]));
   }
   checks_ = record[0];
   first_step_ = -1;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -69,6 +70,7 @@ class FiniteCheck {
   std::string bad_state();
 
  private:
+  const std::vector<int64_t>& inputs();
   int64_t step_of(int64_t check) const;
 
   Executor& executor_;
@@ -77,9 +79,10 @@ class FiniteCheck {
   const int rank_;
   const OnNan on_nan_;
   VarId record_ = kNoVar, skipped_ = kNoVar;
-  Predicate when_;               // when updates run
-  std::vector<int64_t> inputs_;  // inputs of the check: 0 the loss, else 1 + the parameter's number
-  std::set<VarId> left_out_;     // gradients that are checked, and left out if they are not finite
+  Predicate when_;  // when updates run
+  // Inputs of the check, by the executor's Plan: 0 the loss, else 1 + the parameter's number.
+  std::map<int, std::vector<int64_t>> inputs_;
+  std::set<VarId> left_out_;  // gradients that are checked, and left out if they are not finite
   std::vector<std::string> names_;  // parameters, in the order of their creation
   int64_t checks_ = 0, found_ = 0;  // checks already evaluated; bad updates found
   bool ranks_apart_ = false;

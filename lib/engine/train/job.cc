@@ -9,6 +9,7 @@
 #include "tensor/device.h"
 #include "train/class_weights.h"
 #include "train/evaluation_tracker.h"
+#include "train/freezing.h"
 #include "train/job_choices.h"
 #include "train/predict.h"
 
@@ -88,9 +89,29 @@ Schema train_schema() {
               "value of warmup_gamma in the formula of train.ema.warmup")
       .number("ema.warmup_power", 2.0 / 3, 1e-6, 100,
               "value of warmup_power in the formula of train.ema.warmup");
-  schema.boolean("frozen_batch_norm", true,
-                 "batch norms whose parameters are frozen use their running statistics, which stay "
-                 "as they are; false: they use the batch's, and the running ones change");
+  schema
+      .integer("swa.from_epoch", 0, 0, kMany,
+               "stochastic weight averaging: the first epoch after which the weights are averaged, "
+               "for evaluation; 0: no average; train.swa=5 is the short form")
+      .integer("swa.every_steps", 0, 0, kMany,
+               "from that epoch on, steps between two updates of the average; 0: one after each "
+               "epoch")
+      .integer("swa.statistics_batches", 0, -1, kMany,
+               "batches of training data for the running statistics of batch norms that fit the "
+               "averaged weights, before each evaluation and at the end; 0: all of an epoch; -1: "
+               "none, the last weights' statistics are used");
+  schema
+      .number("sam.rho", 0, 0, kMany,
+              "sharpness-aware minimisation: distance at which the gradient is taken, from the "
+              "weights along their gradient; 0: at the weights; train.sam=0.05 is the short form")
+      .boolean("sam.adaptive", false, "measure train.sam.rho in units of each weight (ASAM)");
+  schema
+      .boolean("frozen_batch_norm", true,
+               "batch norms whose parameters are frozen use their running statistics, which stay "
+               "as they are; false: they use the batch's, and the running ones change")
+      .texts("unfreeze_at", {},
+             "epoch from which parameters of optimizer.frozen are trained after all: 2, in steps "
+             "\"500 steps\", or in parts [\"1: layer4.*\", \"2: layer3.* layer2.*\"]");
   return schema;
 }
 
@@ -166,7 +187,10 @@ void canonicalize_keys(ConfigTree& tree) {
   if (tree.peek("data.use_dali")) tree.rename("data.use_dali", "strategy.use_dali");
   expand_evaluation_keys(&tree);
   if (tree.peek("train.ema")) tree.rename("train.ema", "train.ema.decay");
+  if (tree.peek("train.swa")) tree.rename("train.swa", "train.swa.from_epoch");
+  if (tree.peek("train.sam")) tree.rename("train.sam", "train.sam.rho");
   expand_class_weights(&tree);
+  expand_unfreeze_at(&tree);
   data::expand_reader_keys(&tree);
   canonicalize_strategy_fields("strategy", &tree);
 }

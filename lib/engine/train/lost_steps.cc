@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "base/json.h"
+#include "base/log.h"
 
 namespace fleet {
 
@@ -21,6 +22,15 @@ int64_t recorded_steps_after(const std::string& folder, int64_t step) {
     }
   }
   return std::max<int64_t>(last - step, 0);
+}
+
+void log_lost_updates(const std::string& folder, const TrainingPosition& at) {
+  const int64_t lost = recorded_steps_after(folder, at.step);
+  if (lost == 0) return;
+  spdlog::warn(
+      "the servers' updates after step {} are lost, of about {} samples; trainer 0 had come to "
+      "step {}. These steps are trained again",
+      at.step, lost * at.global_batch, at.step + lost);
 }
 
 }  // namespace fleet

@@ -4,25 +4,23 @@
 #include <charconv>
 #include <string_view>
 
-#include "base/counted.h"
 #include "base/log.h"
-#include "base/number_text.h"
 #include "comm/recorded_communicator.h"
 #include "exec/backend.h"
 #include "exec/shared_places.h"
-#include "optim/ema.h"
-#include "optim/frozen_norms.h"
 #include "optim/layer_decay.h"
-#include "optim/parameter_groups.h"
 #include "strategy/served_tables.h"
+#include "train/averaged_weights.h"
 #include "train/device_prefetcher.h"
 #include "train/device_settings.h"
 #include "train/finite_check.h"
+#include "train/freezing.h"
 #include "train/id_range.h"
 #include "train/job_task.h"
 #include "train/language_weights.h"
 #include "train/open_links.h"
 #include "train/rank_state.h"
+#include "train/second_pass.h"
 #include "train/served_job.h"
 #include "train/tensorboard_log.h"
 
@@ -82,61 +80,14 @@ static std::vector<VarId> serve_tables(const Job& job, const ProgramOptions& opt
     throw Error(ErrorCode::kUsage, "tables need parameter servers, and the job has none", "tables",
                 "start it with --server_num or --servers, or remove the section");
   }
-  if (job.train.number("ema.decay") > 0) {
+  if (const std::string key = key_of_averages(job); !key.empty()) {
     throw Error(ErrorCode::kUnsupported, "rows of tables on parameter servers are not averaged",
-                "train.ema.decay", "set it to 0, or remove the section tables");
+                key, "set it to 0, or remove the section tables");
   }
   fleet::serve_tables(*program, requests_of(job));
   std::vector<VarId> rows;
   for (const ServedTable& table : served_tables(*program)) rows.push_back(table.rows);
   return rows;
-}
-
-// Applies train.ema, or the average of an optimizer that has one (schedule_free_adamw). If ranks
-// drift apart, their averages would drift apart too.
-static void average_weights(const Job& job, int rank, BuiltProgram* built) {
-  const double decay = job.train.number("ema.decay");
-  Program& program = built->program;
-  const VarId own_rate = program.find(kAverageRate);
-  if (decay == 0 && own_rate == kNoVar) return;
-  const std::string& rule = job.optimizer.text("name");
-  const std::string key = own_rate == kNoVar ? "train.ema.decay" : "optimizer.name";
-  const std::string unset = own_rate == kNoVar ? "set it to 0" : "choose another optimizer";
-  if (decay != 0 && own_rate != kNoVar) {
-    throw Error(ErrorCode::kUsage,
-                "the optimizer " + rule + " already averages the weights for evaluations",
-                "train.ema.decay", "set it to 0, or choose another optimizer");
-  }
-  if (weights_drift(program)) {
-    const std::vector<std::string>& acting = built->strategy->names();
-    const bool adapts = std::ranges::find(acting, "adaptive_localsgd") != acting.end();
-    const std::string name = adapts ? "adaptive_localsgd" : "localsgd";
-    throw Error(ErrorCode::kUsage,
-                "cannot be combined with " + name +
-                    ", where each rank has its own weights between two averages over the ranks",
-                key, unset + ", or remove strategy." + name);
-  }
-  if (shards_parameters(program)) {
-    const bool stages = built->strategy->context().stages > 1;
-    throw Error(ErrorCode::kUsage,
-                stages
-                    ? "cannot be combined with pipeline, where each rank has a part of the model"
-                    : "cannot be combined with sharding of parameters (sharding_configs.stage 3)",
-                key,
-                unset + (stages ? ", or remove strategy.pipeline"
-                                : ", or set sharding_configs.stage to 2"));
-  }
-  const Training& training = built->training;
-  append_ema(program, training.forward, training.evaluate, program.find_section("optimize"),
-             built->strategy->left_out(),
-             {.decay = decay,
-              .warmup = job.train.boolean("ema.warmup"),
-              .gamma = job.train.number("ema.warmup_gamma"),
-              .power = job.train.number("ema.warmup_power"),
-              .rate = own_rate});
-  if (rank != 0) return;
-  spdlog::info("evaluation uses the average of the weights ({})",
-               own_rate == kNoVar ? "train.ema.decay " + number_text(decay) : rule);
 }
 
 static ModelParts parts_of(const Training& training) {
@@ -176,17 +127,6 @@ void build_network(const Job& job, const ProgramOptions& options) {
   append_network(program, job, options, 1);
 }
 
-// Also of parameters that the model itself does not train.
-static void freeze_statistics(Program& program, const Job& job, bool verbose) {
-  const bool fix = job.train.boolean("frozen_batch_norm");
-  const int norms = freeze_batch_norms(program, fix);
-  if (norms == 0 || !verbose) return;
-  spdlog::info("{} with frozen parameters: {}", counted(norms, "batch norm"),
-               fix ? "running statistics are used, and stay"
-                   : "statistics of batches are used, and the running ones change "
-                     "(train.frozen_batch_norm=false)");
-}
-
 BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   log_choices(job, options);
   if (options.servers > 0) check_served_job(job);
@@ -198,12 +138,14 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   built.training = append_network(program, job, options, strategy.context().micro_batches);
   const std::vector<VarId> rows = serve_tables(job, options, &program);
   check_id_range(job, program);
-  check_parameter_patterns(program, job.optimizer);
-  const int frozen = freeze_parameters(program, job.optimizer);
-  if (frozen > 0 && options.rank == 0) {
-    spdlog::info("{} of {} parameters are frozen", frozen, program.parameters().size());
+  const FreezingPhases phases(job);
+  phases.check(strategy.context(), strategy.names());
+  const std::vector<std::string> lines = phases.lines_at_start(program);
+  const TrainedFrom trained_from =
+      phases.apply(program, options.phase < 0 ? phases.last() : options.phase);
+  for (const std::string& line : lines) {
+    if (options.rank == 0) spdlog::info("{}", line);
   }
-  freeze_statistics(program, job, options.rank == 0);
   const std::string layers =
       set_layer_rates(program, built.training.forward, built.training.blocks, job.optimizer);
   if (!layers.empty() && options.rank == 0) spdlog::info("{}", layers);
@@ -211,7 +153,9 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   parts.rows = rows;
   const BackwardResult& backward = strategy.append_backward(program, built.training.forward,
                                                             built.training.loss, std::move(parts));
-  strategy.append_optimizer(built.training.feed("learning_rate"), job.optimizer, on_nan_of(job));
+  append_second_pass(job, options.rank, backward, &built);
+  strategy.append_optimizer(built.training.feed("learning_rate"), job.optimizer, on_nan_of(job),
+                            trained_from);
   average_weights(job, options.rank, &built);
   built.loss_scaling = backward.loss_scaling;
   const Training& training = built.training;
@@ -234,8 +178,8 @@ Plan plan_built(BuiltProgram& built, const std::string& backend, Device* device,
   return plan_program(std::move(built.program), built.keep, options);
 }
 
-std::vector<Plan> plan_other_lengths(const Job& job, const ProgramOptions& options, Plan& longest,
-                                     Device* device) {
+static std::vector<Plan> plan_other_lengths(const Job& job, const ProgramOptions& options,
+                                            Plan& longest, Device* device) {
   if (options.lengths.size() < 2) return {};
   const Silence silence;  // the longest has logged
   std::vector<Plan> plans;
@@ -255,6 +199,30 @@ std::vector<Plan> plan_other_lengths(const Job& job, const ProgramOptions& optio
   }
   longest = std::move(plans[0]);
   plans.erase(plans.begin());
+  return plans;
+}
+
+std::vector<Plan> plan_others(const Job& job, const ProgramOptions& options, Plan& first,
+                              Device* device) {
+  std::vector<Plan> plans = plan_other_lengths(job, options, first, device);
+  SharedEnds ends;
+  for (int phase = FreezingPhases(job).last(); phase-- > 0;) {
+    const Silence silence;  // the last phase has logged
+    ProgramOptions earlier = options;
+    earlier.phase = phase;
+    earlier.steps = nullptr;
+    BuiltProgram built = build_program(job, earlier);
+    Plan longest = plan_built(built, options.backend, device, &first);
+    try {
+      share_some_places(first, &longest, &ends);
+    } catch (const Error& error) {
+      throw Error(error.code(), error.failure(), "train.unfreeze_at",
+                  "remove it, or the strategy that depends on what is trained");
+    }
+    std::vector<Plan> shorter = plan_other_lengths(job, earlier, longest, device);
+    plans.push_back(std::move(longest));
+    std::ranges::move(shorter, std::back_inserter(plans));
+  }
   return plans;
 }
 
@@ -279,7 +247,7 @@ std::string with_stages(const std::string& text, int stages) {
 
 Session::Session(const Job& job, const ProgramOptions& options, Device& device,
                  Communicator* communicator)
-    : options_(options), communicator_(communicator) {
+    : options_(options), communicator_(communicator), phases_(job), phase_(phases_.last()) {
   BuiltProgram built = build_program(job, options);
   communicators_ = std::make_unique<CommunicatorSet>(built.program.groups(), communicator);
   built_training_ = built.training;
@@ -287,8 +255,9 @@ Session::Session(const Job& job, const ProgramOptions& options, Device& device,
   Plan plan = plan_built(built, options.backend, &device);
   strategy_ = std::move(built.strategy);
   const PlannedMemory planned = plan.memory();
-  std::vector<Plan> plans = plan_other_lengths(job, options, plan, &device);
+  std::vector<Plan> plans = plan_others(job, options, plan, &device);
   plans.insert(plans.begin(), std::move(plan));
+  plans_ = static_cast<int>(plans.size());
   lengths_.assign(options.lengths.rbegin(), options.lengths.rend());
   try {
     executor_ = std::make_unique<Executor>(std::move(plans), device, communicators_->all());
@@ -300,11 +269,17 @@ Session::Session(const Job& job, const ProgramOptions& options, Device& device,
   stream_ = device.make_stream("");
 }
 
-void Session::select_length(int64_t length) {
-  if (lengths_.empty()) return;
-  const auto found = std::ranges::find(lengths_, length == 0 ? lengths_[0] : length);
-  FLEET_CHECK(found != lengths_.end(), "a batch of length " + std::to_string(length));
-  executor_->select(static_cast<int>(found - lengths_.begin()));
+void Session::select(int phase, int64_t length) {
+  size_t at = 0;
+  if (!lengths_.empty()) {
+    const auto found = std::ranges::find(lengths_, length == 0 ? lengths_[0] : length);
+    FLEET_CHECK(found != lengths_.end(), "a batch of length " + std::to_string(length));
+    at = found - lengths_.begin();
+  }
+  FLEET_CHECK(phase >= 0 && phase < phases_.count(), "no such phase");
+  const size_t before = static_cast<size_t>(phases_.last() - phase);
+  executor_->select(static_cast<int>(before * std::max<size_t>(lengths_.size(), 1) + at));
+  phase_ = phase;
 }
 
 int64_t Session::merged_steps() const {
@@ -337,11 +312,16 @@ void Session::compare_plans(Store& store, std::chrono::milliseconds timeout) con
     return executor_->plan(static_cast<int>(i)).collective_sequences(options_.rank);
   };
   CollectiveSequences all = of_plan(0);
-  for (size_t i = 1; i < lengths_.size(); ++i) {
+  const size_t lengths = std::max<size_t>(lengths_.size(), 1);
+  for (size_t i = 1; i < static_cast<size_t>(plans_); ++i) {
+    const size_t phase = phases_.last() - i / lengths;
+    std::string of =
+        lengths_.empty() ? "" : "length " + std::to_string(lengths_[i % lengths]) + ": ";
+    if (i >= lengths) of = "phase " + std::to_string(phase) + " of train.unfreeze_at: " + of;
     for (const auto& [name, sequence] : of_plan(i)) {
       all[name].ranks = sequence.ranks;
       for (const std::string& operation : sequence.operations) {
-        all[name].operations.push_back("length " + std::to_string(lengths_[i]) + ": " + operation);
+        all[name].operations.push_back(of + operation);
       }
     }
   }

@@ -11,6 +11,7 @@
 #include "models/training.h"
 #include "store/store.h"
 #include "strategy/strategy.h"
+#include "train/freezing.h"
 #include "train/job.h"
 
 namespace fleet {
@@ -35,6 +36,7 @@ struct ProgramOptions {
   // Lengths of rows of tokens that batches have (data/lengths.h), ascending to that of the columns;
   // empty: that one. For a Session.
   std::vector<int64_t> lengths = {};
+  int phase = -1;  // the phase of training (train/freezing.h); -1: the last one
 };
 
 // The samples that a rank trains: part `part` of `parts`.
@@ -59,11 +61,13 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options);
 Plan plan_built(BuiltProgram& built, const std::string& backend, Device* device,
                 const Plan* first = nullptr);
 
-// The Plans of a job for the other lengths of rows (ProgramOptions::lengths), the longest first;
-// they share the places of `longest` (share_places()). kUnsupported naming data.lengths if a
-// strategy makes different Programs for them.
-std::vector<Plan> plan_other_lengths(const Job& job, const ProgramOptions& options, Plan& longest,
-                                     Device* device);
+// The Plans of a job for the other lengths of rows (ProgramOptions::lengths), the longest first,
+// and then, in each of the earlier phases of training (train/freezing.h), the last first, for all
+// lengths. They share the places of `first`, the Plan of the last phase for the longest rows.
+// kUnsupported naming data.lengths or train.unfreeze_at if a strategy makes Programs that cannot
+// share them.
+std::vector<Plan> plan_others(const Job& job, const ProgramOptions& options, Plan& first,
+                              Device* device);
 
 // Puts the stage of a pipeline before each rank that the text names: "rank 3" is "stage 1 (rank 3)"
 // of 2 stages. The text itself for a single stage.
@@ -77,8 +81,11 @@ class Session {
           Communicator* communicator);
 
   Executor& executor() { return *executor_; }
-  // Selects the executor's Plan for batches of this length (data::Batch::length). 0: the longest.
-  void select_length(int64_t length);
+  // Selects the executor's Plan for this phase of training, and for batches of this length
+  // (data::Batch::length). 0: the longest. Before the first call the last phase is selected.
+  void select(int phase, int64_t length);
+  void select_length(int64_t length) { select(phase_, length); }  // same phase
+  const FreezingPhases& phases() const { return phases_; }
   // By GroupId of the Program; null for groups of one rank, and for groups without this rank.
   const std::vector<Communicator*>& communicators() const { return communicators_->all(); }
   const Training& training() const { return built_training_; }
@@ -114,6 +121,9 @@ class Session {
   ProgramOptions options_;
   std::vector<int64_t> lengths_;  // by the executor's Plan; empty: one length
   Communicator* communicator_;
+  const FreezingPhases phases_;
+  int phase_ = 0;  // selected
+  int plans_ = 1;
   std::unique_ptr<CommunicatorSet> communicators_;
   Training built_training_;
   VarId loss_scaling_ = kNoVar;

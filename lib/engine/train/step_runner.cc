@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "comm/peer_wait_timer.h"
+#include "optim/swa.h"
 #include "train/job_task.h"
 #include "train/merged_rows.h"
 #include "train/resume_checks.h"
@@ -84,6 +85,8 @@ StepRunner::StepRunner(const Job& job, JobData* data, Device& device,
     data->train().set_merged_steps(position_.merged_steps);
     epoch_batches_ = data->train().batches();
   }
+  phase_batches_ = data ? epoch_batches_ : options.own.batches;
+  swa_ = SwaSteps(job, executor().program(), phase_batches_);
   update_samples_ = apart() ? job.data.integer("batch_size") : position_.global_batch;
   schedule_.emplace(job.schedule, data ? data->train().batches() : options.own.batches,
                     job.train.integer("epochs"), update_samples_, job.train.integer("max_steps"));
@@ -157,14 +160,30 @@ void StepRunner::check_order(const data::Batch& batch) {
       position_.merged_steps);
 }
 
+// Selects the Plan of this position.
+void StepRunner::select(const data::Batch& batch, int64_t epoch, int64_t done) {
+  const FreezingPhases& phases = session_->phases();
+  const int phase = phases.phase_at({.step = position_.step,
+                                     .epoch = epoch,
+                                     .batch = done,
+                                     .batches = phase_batches_,
+                                     .merged_steps = position_.merged_steps});
+  session_->select(phase, batch.length);
+  while (phase_ < phase) {
+    ++phase_;
+    if (rank_ == 0) spdlog::info("{}", phases.line_at(phase_, executor().program()));
+  }
+}
+
 void StepRunner::train(const data::Batch& batch, bool fetch, double learning_rate) {
   FLEET_CHECK(sync_, "a step before begin()");
   check_order(batch);
   const float rate = static_cast<float>(learning_rate);
-  session_->select_length(batch.length);
+  select(batch, batch.epoch, batch.index);
   feed(batch, rate);
   feed_rows(batch, /*evaluation=*/false);
-  const StepInfo prepared = session_->prepare({.step = position_.step, .fetch = fetch}, rate);
+  StepInfo prepared = session_->prepare({.step = position_.step, .fetch = fetch}, rate);
+  prepared.flags |= swa_.flags(batch.epoch, batch.index, position_.step);
   if (std::exchange(synchronized_, false) && exchange_) exchange_->resume(executor());
   watch_->step_begins(prepared);
   traffic_->step_begins();
@@ -191,12 +210,20 @@ void StepRunner::update_on_servers(double rate) {
 
 MetricSums StepRunner::evaluate(const data::Batch& batch) {
   const float no_rate = 0;
-  session_->select_length(batch.length);
+  select(batch, position_.epoch, position_.batch);
   feed(batch, no_rate);
   feed_rows(batch, /*evaluation=*/true);
   executor().run({.step = position_.step, .evaluate = true, .fetch = true});
   prefetcher_->release();
   return session_->read_metrics(true);
+}
+
+void StepRunner::take_statistics(const data::Batch& batch, int64_t number) {
+  const float no_rate = 0;
+  select(batch, position_.epoch, position_.batch);
+  feed(batch, no_rate);
+  executor().run({.step = statistics_step(number)});
+  prefetcher_->release();
 }
 
 std::string StepRunner::observe(const MetricSums& evaluated) {

@@ -12,6 +12,7 @@
 
 #include "data/pipeline.h"
 #include "optim/schedule.h"
+#include "train/averaged_weights.h"
 #include "train/checkpoint.h"
 #include "train/device_prefetcher.h"
 #include "train/finite_check.h"
@@ -79,6 +80,9 @@ class StepRunner {
   void train(const data::Batch& batch, bool fetch, double learning_rate);
   // Returns the sums of this rank's batch, computed with running statistics. Waits for it.
   MetricSums evaluate(const data::Batch& batch);
+  // Takes the statistics of this rank's batch into those for averaged weights (optim/swa.h).
+  // number: the batch's, which keys its dropout.
+  void take_statistics(const data::Batch& batch, int64_t number);
   // Shows the schedule an evaluation over all ranks. Returns a line for the log if the rate
   // changes, else "".
   std::string observe(const MetricSums& evaluated);
@@ -115,6 +119,7 @@ class StepRunner {
 
  private:
   void make_prefetcher();
+  void select(const data::Batch& batch, int64_t epoch, int64_t done);
   void check_order(const data::Batch& batch);
   void feed(const data::Batch& batch, const float& rate);
   void feed_rows(const data::Batch& batch, bool evaluation);
@@ -124,6 +129,9 @@ class StepRunner {
   Device& device_;
   const int rank_;
   int64_t epoch_batches_ = 0;  // 0: the caller makes its own batches
+  int64_t phase_batches_ = 1;  // in an epoch
+  SwaSteps swa_;
+  int phase_ = 0;  // the last step's phase of training (train/freezing.h)
   bool warned_of_order_ = false;
   std::optional<StepTraffic> traffic_;
   std::unique_ptr<DevicePrefetcher> prefetcher_;

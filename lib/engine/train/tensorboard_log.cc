@@ -128,6 +128,8 @@ TensorboardLog::Task TensorboardLog::gradients(Executor& executor, double scale,
                                                int64_t step) const {
   std::vector<double> norms;
   for (const VarId gradient : gradients_of(executor.program())) {
+    const Program& selected = executor.plan(executor.selected()).program;
+    if (selected.find(executor.program().var(gradient).name) == kNoVar) continue;  // frozen
     norms.push_back(norm(executor, gradient) / scale);
   }
   // gradient_merge has just used the sums and begins again.

@@ -89,7 +89,7 @@ TrainedWeights weights_of_checkpoint(const Job& job, const std::string& folder) 
   check_model(job, weights);
   const std::string averages = folder + "/ema.safetensors";
   if (!path_exists(averages)) {
-    if (job.train.number("ema.decay") > 0) {
+    if (job.train.number("ema.decay") > 0 || job.train.integer("swa.from_epoch") > 0) {
       if (had_averages(folder)) require(averages);
       spdlog::warn("{} has no averaged weights: using the plain weights", folder);
     }

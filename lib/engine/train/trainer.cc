@@ -23,16 +23,6 @@ using Patience = TrainingCheckpoints::Patience;
 
 constexpr std::chrono::seconds kWriteBeforeMemory{2};
 
-// Servers whose trainers run apart do not come to the same values again.
-void log_lost_updates(const std::string& folder, const TrainingPosition& at) {
-  const int64_t lost = recorded_steps_after(folder, at.step);
-  if (lost == 0) return;
-  spdlog::warn(
-      "the servers' updates after step {} are lost, of about {} samples; trainer 0 had come to "
-      "step {}. These steps are trained again",
-      at.step, lost * at.global_batch, at.step + lost);
-}
-
 }  // namespace
 
 Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
@@ -86,6 +76,8 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
     remember();
     report_->launcher().set_replaceable(memories_ != nullptr);
   }
+  statistics_ = std::make_unique<AveragedStatistics>(job_, *runner_, data_->train(),
+                                                     [this] { report_->launcher().tick(); });
   if (!is_leader()) return;
   if (evaluates_only_) {
     report_->open_results(output_, evaluated_weights_.source);
@@ -315,6 +307,7 @@ void Trainer::train_epochs() {
   if (runner_->apart() && !met_stop_) meet();
   met_at_end_ = true;
   checkpoints_->finish(Patience::kUnlimited);
+  if (result_.stopped_by == 0) statistics_->update();
   if (saves_.due_at_end()) checkpoints_->save(true);
   if (result_.stopped_by == 0 && evaluations_->due_at_end()) {
     evaluate(EvaluationPolicy::epoch_of(at));
@@ -358,6 +351,7 @@ bool Trainer::move_to_next_epoch() {
 // Does the work that is due after the epoch that ends at this position.
 void Trainer::end_epoch() {
   const int64_t next = runner_->position().epoch;
+  if (evaluations_->due_after_epoch(next)) statistics_->update();
   if (saves_.due_after_epoch(next)) checkpoints_->save();
   if (evaluations_->due_after_epoch(next)) evaluate(next - 1);
 }
@@ -450,6 +444,7 @@ void Trainer::after_step() {
 // Does the work that is due after the step that ends at this position.
 void Trainer::end_step() {
   const TrainingPosition& at = runner_->position();
+  if (evaluations_->due_after_step(at)) statistics_->update();
   if (saves_.due_after_step(at.step)) {
     checkpoints_->save();
     report_->times().meter.start();
@@ -508,6 +503,7 @@ void Trainer::evaluate(int64_t epoch) {
   if (runner_->apart() && (met_stop_ || !meet())) return;
   std::optional<TimeAccumulator::Scope> piece(std::in_place, report_->times().evaluating);
   const double begun = monotonic_seconds();
+  statistics_->update();
   data_->test()->start_epoch(0);
   const bool apart = runner_->apart();
   bool interrupted = false;  // on this rank; those that run apart learn it at the end

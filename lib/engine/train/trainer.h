@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "train/averaged_statistics.h"
 #include "train/evaluated_weights.h"
 #include "train/evaluation_policy.h"
 #include "train/run_folder.h"
@@ -104,6 +105,7 @@ class Trainer {
   std::unique_ptr<TrainingReport> report_;
   std::unique_ptr<DivergenceCheck> divergence_;  // null: no comparison
   std::unique_ptr<TrainingCheckpoints> checkpoints_;
+  std::unique_ptr<AveragedStatistics> statistics_;
   std::unique_ptr<StepTrace> trace_;
   StepTotalsMeter totals_;
   std::unique_ptr<TrainerMemories> memories_;  // null: no process can take this rank's place

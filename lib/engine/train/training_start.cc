@@ -161,9 +161,15 @@ TrainingStart::LoadedCheckpoint TrainingStart::load_checkpoint(const std::string
   const auto accept = [&](const TrainingPosition& saved) {
     check_goes_on(place(saved), own, batches_, folder);
   };
-  loaded.position = fleet::load_checkpoint(
-      folder, job_.model_name, parts_.runner.executor(),
-      {.own = own_, .note = &loaded.note, .merged_rows = &loaded.merged_rows, .accept = accept});
+  loaded.position =
+      fleet::load_checkpoint(folder, job_.model_name, parts_.runner.executor(),
+                             {.own = own_,
+                              .note = &loaded.note,
+                              .merged_rows = &loaded.merged_rows,
+                              .accept = accept,
+                              .may_lack = [this](const std::string& state) {
+                                return parts_.runner.session().phases().begins_later(state);
+                              }});
   loaded.position = place(loaded.position);
   return loaded;
 }

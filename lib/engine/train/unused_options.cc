@@ -8,6 +8,7 @@
 #include "optim/parameter_groups.h"
 #include "strategy/served_tables.h"
 #include "train/class_weights.h"
+#include "train/freezing.h"
 #include "train/job_task.h"
 #include "train/language_weights.h"
 
@@ -107,6 +108,10 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
              "train.ema.decay is 0");
   lines->add(!job.train.boolean("ema.warmup"), {"train.ema.warmup_gamma", "train.ema.warmup_power"},
              "train.ema.warmup is false");
+  lines->add(job.train.integer("swa.from_epoch") == 0,
+             {"train.swa.every_steps", "train.swa.statistics_batches"},
+             "train.swa.from_epoch is 0");
+  lines->add(job.train.number("sam.rho") == 0, {"train.sam.adaptive"}, "train.sam.rho is 0");
   lines->add(job.checkpoint.text("weights").empty() && model_weights(job).empty(),
              {"checkpoint.weights_skip"}, "no weights are given (checkpoint.weights)");
   lines->add(facts.world == 1, {"comm.backend", "comm.timeout", "train.compare_ranks_every"},
@@ -133,7 +138,7 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
                     std::to_string(facts.data_classes) + " (model.num_classes)");
 }
 
-void add_optimizer(const Job& job, Lines* lines) {
+void add_optimizer(const Job& job, const JobFacts& facts, Lines* lines) {
   const std::vector<ParameterGroup> groups = parameter_groups(job.optimizer);
   const bool decays = job.optimizer.number("weight_decay") > 0 ||
                       std::any_of(groups.begin(), groups.end(), [](const ParameterGroup& group) {
@@ -142,6 +147,13 @@ void add_optimizer(const Job& job, Lines* lines) {
   lines->add(!decays, {"optimizer.exclude_from_weight_decay"},
              groups.empty() ? "optimizer.weight_decay is 0"
                             : "optimizer.weight_decay is 0, also in optimizer.groups");
+  const std::string never =
+      FreezingPhases(job).not_reached(job.train.integer("epochs"), facts.steps);
+  lines->add_if(!never.empty(), "train.unfreeze_at: " + never + " is not reached (train.epochs)");
+  const int64_t averaged = job.train.integer("swa.from_epoch");
+  lines->add_if(averaged >= job.train.integer("epochs"),
+                "train.swa.from_epoch " + std::to_string(averaged) +
+                    " is not reached: the weights are not averaged (train.epochs)");
   const std::string& rule = job.optimizer.text("name");
   lines->add(rule == "momentum" && job.optimizer.number("momentum") == 0,
              {"optimizer.use_nesterov"}, "optimizer.momentum is 0");
@@ -156,7 +168,7 @@ std::vector<std::string> unused_options(const Job& job, const JobFacts& facts) {
   Lines lines(job);
   add_data(job, &lines);
   add_training(job, facts, &lines);
-  add_optimizer(job, &lines);
+  add_optimizer(job, facts, &lines);
   return lines.take();
 }
 

@@ -10,8 +10,8 @@
 namespace fleet {
 namespace {
 
-// y = x + w, and each step doubles w afterwards.
-Plan plan_for(int64_t rows, const std::string& parameter = "w") {
+// y = x + w, and each step doubles w afterwards; with `more`, also the state s.
+Plan plan_for(int64_t rows, const std::string& parameter = "w", bool more = false) {
   Program program;
   const SectionId forward = program.add_section("forward", {});
   const SectionId update = program.add_section("update", {.training = true});
@@ -20,6 +20,10 @@ Plan plan_for(int64_t rows, const std::string& parameter = "w") {
   const VarId y = program.temporary("y");
   program.append(forward, "elementwise_add", {x, w}, {y});
   program.append(update, "scale", {w}, {w}, {{"scale", 2.0}});
+  if (more) {
+    const VarId s = program.state("s", {4}, {Init::kConstant, 1});
+    program.append(update, "scale", {s}, {s}, {{"scale", 2.0}});
+  }
   return plan_program(program, {y});
 }
 
@@ -65,6 +69,41 @@ TEST_F(SharedPlaces, PlansOfOtherParameters_AreRefused) {
   others.push_back(plan_for(8));
   others.push_back(plan_for(2, "v"));
   EXPECT_EQ(thrown_by([&] { share_places(others); }).code(), ErrorCode::kUnsupported);
+}
+
+// A Plan without a state of the first leaves it as it is; the host reads and writes it all the
+// same.
+TEST_F(SharedPlaces, PlanWithSomeStates_LeavesTheOthers) {
+  std::vector<Plan> plans;
+  plans.push_back(plan_for(2, "w", /*more=*/true));
+  plans.push_back(plan_for(2));
+  SharedEnds ends;
+  share_some_places(plans[0], &plans[1], &ends);
+  HostDevice device;
+  Executor executor(std::move(plans), device, std::vector<Communicator*>{});
+  executor.initialize(1);
+  const Program& program = executor.program();
+  const VarId x = program.find("x"), w = program.find("w"), s = program.find("s");
+  const std::vector<float> zeros(8);
+  const auto step = [&](int plan) {
+    executor.select(plan);
+    executor.feed(x, zeros);
+    executor.run({});
+  };
+  step(1);
+  EXPECT_EQ(executor.values<float>(s), std::vector<float>(4, 1));
+  executor.write(s, std::vector<float>(4, 3));
+  step(0);
+  EXPECT_EQ(executor.values<float>(w), std::vector<float>(4, 4));
+  EXPECT_EQ(executor.values<float>(s), std::vector<float>(4, 6));
+}
+
+TEST_F(SharedPlaces, PlanWithOtherStates_IsRefused) {
+  const Plan first = plan_for(2);
+  Plan other = plan_for(2, "w", /*more=*/true);
+  SharedEnds ends;
+  EXPECT_EQ(thrown_by([&] { share_some_places(first, &other, &ends); }).code(),
+            ErrorCode::kUnsupported);
 }
 
 }  // namespace
