@@ -13,6 +13,7 @@
 #include "base/terminal_text.h"
 #include "data/pipeline.h"
 #include "observe/rank_progress.h"
+#include "train/activation_pictures.h"
 #include "train/averaged_rows.h"
 #include "train/job_data.h"
 #include "train/job_task.h"
@@ -81,6 +82,8 @@ class Predictor {
         weights_(trained_weights(job, "predict.checkpoint")),
         checkpoint_(weights_.source),
         control_(options.control) {
+    check_maps(job, layout_);
+    if (writes_maps(job)) map_names_ = map_names(samples_.names);
     layout_.names = class_names(job, weights_);
     result_.unit = samples_.unit;
     count_rows();
@@ -209,6 +212,7 @@ class Predictor {
     values_ = make_predicted_values(job_, device_, averaged_.layout(), batch_size_, columns());
     TrainedWeights weights = last ? std::move(weights_) : weights_;
     if (layout_.kind == PredictionLayout::Kind::kEmbedding) leave_out_heads(&weights.file);
+    prepare_maps(weights);
     const auto lines = load_trained_weights(job_, &weights, values_->executor());
     for (const std::string& line : lines) {
       if (leads() && !said_weights_) spdlog::info("{}", line);
@@ -217,6 +221,15 @@ class Predictor {
     load_rows();
     pipeline_->start_epoch(0);
     while (run_batch()) progress_.tick();
+  }
+
+  void prepare_maps(TrainedWeights weights) {
+    if (!writes_maps(job_)) return;
+    maps_.reset();
+    const data::ImageShape& size = pipeline_->image();
+    maps_ = std::make_unique<ActivationPictures>(job_, device_, batch_size_,
+                                                 Shape{size.channels, size.height, size.width});
+    load_trained_weights(job_, &weights, maps_->executor());
   }
 
   // Reads the ids of all samples first, because only their rows are wanted.
@@ -269,6 +282,7 @@ class Predictor {
 
   void predict(const data::Batch& batch, std::vector<double>* message) {
     values_->run(batch);
+    std::vector<ActivationPictures::Sample> pictures;
     for (int64_t i = 0; i < batch.size; ++i) {
       double* record = message->data() + 1 + i * record_size();
       const bool failed = !batch.why[i].empty();
@@ -279,8 +293,19 @@ class Predictor {
         report_failure(batch.samples[i], batch.why[i]);
       } else {
         values_->read(i, {record + 1, numbers()});
+        if (maps_) pictures.push_back(picture(batch, i, {record + 1, numbers()}));
       }
     }
+    if (maps_) maps_->write(batch, pictures);
+  }
+
+  ActivationPictures::Sample picture(const data::Batch& batch, int64_t i,
+                                     std::span<const double> numbers) const {
+    const bool ranked = layout_.kind == PredictionLayout::Kind::kClasses;
+    const auto likeliest = std::ranges::max_element(numbers) - numbers.begin();
+    return {.row = i,
+            .name = map_names_[group_[batch.samples[i]]],
+            .predicted = ranked ? static_cast<int64_t>(numbers[0]) : likeliest};
   }
 
   // Excludes padding. The weight alone does not tell: failed images have weight 0 too.
@@ -359,6 +384,8 @@ class Predictor {
   std::unique_ptr<data::InputPipeline> pipeline_;
   std::unique_ptr<SavedRows> rows_of_tables_;  // null: the model has none elsewhere
   std::unique_ptr<PredictedValues> values_;
+  std::vector<std::string> map_names_;            // by sample; empty without maps
+  std::unique_ptr<ActivationPictures> maps_;      // null: none
   std::vector<int64_t> rows_missing_;             // by sample: rows that have not come
   std::map<int64_t, OrderedRecords::Rows> rows_;  // on rank 0: of samples that miss some
   std::map<int64_t, std::string> why_;            // about rank 0's own samples
@@ -400,6 +427,13 @@ Schema predict_schema() {
               "average the predictions of an image over views of it: the image and its mirror "
               "image (flip), the corners and the centre of the resized image (five_crop), or "
               "these and their mirror images (ten_crop)")
+      .text("cam", "",
+            "folder for class activation maps (Grad-CAM) of the predicted classes, a PNG for each "
+            "image; \"\": none")
+      .as_path()
+      .integer("cam_class", -1, -1, 1e6, "class of these maps; -1: that of each prediction")
+      .choice("cam_style", "overlay", {"overlay", "map"},
+              "the map in colours over the image, or the map alone in grey")
       .boolean("normalize", false, "scale embeddings to length 1")
       .integer("top_k", 5, 1, 1e6, "number of most likely classes, or answers, per line");
 }
