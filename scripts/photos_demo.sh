@@ -36,7 +36,10 @@ training=$dir/train
 classes=0 empty=''
 for class in "$training"/*/; do
   [ -d "$class" ] || continue
-  [[ $(basename "$class") != __* ]] || continue
+  case $(basename "$class") in  # what data.source=image_folder leaves out
+    @eaDir | @__thumb | @Recycle | @Recently-Snapshot | @tmp | '#recycle' | '#snapshot' | '$RECYCLE.BIN' | 'System Volume Information' | __MACOSX | \
+      'Network Trash Folder' | 'Temporary Items' | lost+found) continue ;;
+  esac
   classes=$((classes + 1))
   [ "$(images "$class")" -gt 0 ] || empty+=" $(basename "$class")"
 done
