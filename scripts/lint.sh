@@ -70,6 +70,7 @@ check 'READMEs of folders' readmes
 check 'machine paths' portable
 check 'shell scripts' shell_scripts
 check 'links of pages' scripts/check_links.sh
+check 'keys of flags' scripts/check_flags.sh
 check 'English' scripts/check_english.sh
 check 'prose in tests' scripts/count_prose_tests.sh
 [ "$failures" -eq 0 ]

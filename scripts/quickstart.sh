@@ -2,7 +2,8 @@
 # From a bare Debian 12 to two ranks training on real images: packages, build, then Fashion-MNIST for a few epochs.
 # The last line shows the accuracy on the test images. Passes its arguments on: scripts/quickstart.sh --set train.epochs=1
 # scripts/quickstart.sh text trains a small language model on a dictionary instead, and lets it write (scripts/text_demo.sh);
-# scripts/quickstart.sh classifier trains a BERT to tell the subject of its entries (scripts/classifier_demo.sh).
+# scripts/quickstart.sh classifier trains a BERT to tell the subject of its entries (scripts/classifier_demo.sh);
+# scripts/quickstart.sh photos DIR trains on your own photographs, a folder per class (scripts/photos_demo.sh).
 # It installs only what this needs, and builds no tests. After an interruption or a failure, it goes on where it was.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -19,6 +20,13 @@ elif [ "${1:-}" = classifier ]; then
   data=dict-foldoc
   training="train a classifier of texts on two ranks (a minute), and let it classify three sentences"
   command=(scripts/classifier_demo.sh "$@")
+elif [ "${1:-}" = photos ]; then
+  shift
+  data=
+  training="train a classifier of your photographs on two ranks (about a minute without --weights), and write a page about it"
+  # Its paths are relative to the folder in which this script was started.
+  command=(env -C "$OLDPWD" "$PWD/scripts/photos_demo.sh" "$@")
+  "${command[@]}" --check || exit  # mistakes show before the build
 fi
 jobs=$(job_count)
 build_minutes=$((9 / jobs + 1))
@@ -45,7 +53,7 @@ packages() {
   [ "$(stat -c %d "$(existing build/release)")" != "$(stat -c %d /usr)" ] || options+=(--keep-free "$(mb_to_build)")
   # It says itself what failed, or that it was interrupted.
   trap : INT
-  scripts/setup.sh "${options[@]}" "$data" || exit
+  scripts/setup.sh "${options[@]}" ${data:+"$data"} || exit
   trap interrupted INT
 }
 

@@ -237,6 +237,36 @@ expect 0 scripts/quickstart.sh classifier --set train.epochs=1
 [ "$(tail -n 1 "$work/output")" = "classified: --set train.epochs=1" ] || fail "the last line"
 grep -qx dict-foldoc "$STATE/installed" || fail "no dictionary"
 
+begin "photographs"
+cp "$root/scripts/photos_demo.sh" scripts/
+photos=$work/photos
+expect 2 scripts/quickstart.sh photos
+says "usage: photos DIR"
+expect 2 scripts/quickstart.sh photos "$photos"
+mkdir "$photos"
+expect 2 scripts/quickstart.sh photos "$photos"
+mkdir "$photos/cat"
+touch "$photos"/cat/{1,2}.jpg
+expect 2 scripts/quickstart.sh photos "$photos"
+mkdir "$photos/dog"
+expect 2 scripts/quickstart.sh photos "$photos"
+touch "$photos/dog/1.JPG"
+expect 2 scripts/quickstart.sh photos "$photos"
+touch "$photos/dog/2.png"
+expect 2 scripts/quickstart.sh photos "$photos" --weights no.pth
+not_called .
+(cd "$work" && expect 0 repo/scripts/quickstart.sh photos photos --set train.epochs=1)
+says "trained: --nproc_per_node=2 build/photos/photos.json --set train.epochs=1"
+says "trained: report output/photos/latest"
+grep -q '"num_classes": 2' build/photos/photos.json && grep -qF "\"root\": \"$photos\"" build/photos/photos.json || fail "another job"
+! grep -qE 'fashion|foldoc' "$STATE/installed" || fail "data that are not needed"
+mkdir -p "$photos"/train "$photos"/val
+mv "$photos"/{cat,dog} "$photos"/train
+touch weights.pth
+expect 0 scripts/quickstart.sh photos "$photos" --weights weights.pth
+grep -qF "{\"weights\": \"$PWD/weights.pth\"}" build/photos/photos.json || fail "no weights"
+grep -qF "\"test\": {\"folder\": \"$photos/val\"}" build/photos/photos.json || fail "no images to test"
+
 begin "Ctrl-C during the installation"
 : >"$STATE/hang"
 expect 130 timeout --preserve-status -s INT 1 scripts/quickstart.sh

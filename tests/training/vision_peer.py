@@ -4,6 +4,8 @@
     vision_peer.py check                        # ends with 77 where a package is missing
     vision_peer.py compare MODEL SIDE ONNX TIMM_FOLDER|- TORCHVISION_FILE|-
     vision_peer.py save ARCHITECTURE FOLDER     # a folder of timm with random weights of 7 classes
+    vision_peer.py photos FOLDER                # a few images of several sizes
+    vision_peer.py views MODEL FILE FOLDER SIDE RESIZED ARRAY MAPS  # ten crops and class activation maps of them
     vision_peer.py timm_logits FOLDER SIDE ONNX # of such a folder against what fleetrun reads from it
 """
 import sys
@@ -70,7 +72,54 @@ def randomize(model):
     return model
 
 
-if sys.argv[1] == "compare":
+def photos(folder):
+    torch.manual_seed(3)
+    for n, (height, width) in enumerate([(93, 120), (140, 85), (77, 77)]):
+        small = torch.rand(1, 3, 9, 9)
+        large = torch.nn.functional.interpolate(small, size=(height, width), mode="bicubic").clamp(0, 1)[0]
+        torchvision.transforms.functional.to_pil_image(large).save(f"{folder}/{n}.png")
+
+
+def views(name, file, folder, side, resized, array, maps):
+    import pathlib
+
+    from PIL import Image
+    from torchvision.transforms import functional, v2
+
+    model = torchvision.models.get_model(name, weights=None, num_classes=7)
+    model.load_state_dict(torch.load(file, weights_only=True))
+    model.eval()
+    got = numpy.load(array)
+    resize = v2.Resize(resized, v2.InterpolationMode.BICUBIC)
+    kept = {}
+    model.layer4.register_forward_hook(lambda _, __, output: kept.update(map=output))
+    for n, path in enumerate(sorted(pathlib.Path(folder).iterdir())):
+        image = resize(Image.open(path).convert("RGB"))
+
+        def tensor(crop):
+            return functional.normalize(functional.to_tensor(crop), [0.5, 0.4, 0.3], [0.2, 0.3, 0.4])
+
+        ten = torch.stack([tensor(crop) for crop in v2.TenCrop(side)(image)])
+        wanted = logits(model, ten).softmax(1).mean(0)
+        error = (torch.from_numpy(got[n]) - wanted).abs().max()
+        if not error < 1e-5:
+            sys.exit(f"ten crops of {path}: probabilities differ by {error:.1e}")
+        out = model(tensor(functional.center_crop(image, [side, side]))[None])[0]
+        gradient, = torch.autograd.grad(out.max(), kept["map"])
+        map_ = torch.relu((gradient.mean((2, 3), keepdim=True) * kept["map"]).sum(1, keepdim=True))
+        map_ = torch.nn.functional.interpolate(map_, size=(side, side), mode="bilinear", align_corners=False)[0, 0]
+        picture = numpy.asarray(Image.open(f"{maps}/{path.name}")).astype(float) / 255
+        error = numpy.abs(picture - (map_ / map_.max().clamp_min(1e-30)).detach().numpy()).max()
+        if not error < 0.6 / 255:
+            sys.exit(f"the class activation map of {path} differs by {error * 255:.2f} of 255")
+    print(f"{name}: ten crops and class activation maps of {n + 1} images")
+
+
+if sys.argv[1] == "photos":
+    photos(sys.argv[2])
+elif sys.argv[1] == "views":
+    views(*sys.argv[2:5], int(sys.argv[5]), int(sys.argv[6]), *sys.argv[7:9])
+elif sys.argv[1] == "compare":
     compare(sys.argv[2], int(sys.argv[3]), *sys.argv[4:7])
 elif sys.argv[1] == "save":
     model = randomize(timm.create_model(sys.argv[2], num_classes=7))

@@ -36,6 +36,14 @@ for case in "resnet18 64 out.pth" "mobilenet_v3_small 64 out.safetensors" "effic
   peer compare "$model" "$side" net.onnx "out_$model" "$file"
 done
 
+# Views of images, and what the network looks at.
+mkdir photographs
+peer photos photographs
+predict=(fleet-worker resnet18.json --device cpu --predict photographs --set data.eval.resize=72)
+command "${predict[@]}" --set predict.average=ten_crop --set predict.output=ten.npy
+command "${predict[@]}" --set predict.cam=maps --set predict.cam_style=map
+peer views resnet18 out.pth photographs 64 72 ten.npy maps
+
 # Read: a folder of timm is evaluated with the logits that timm gives.
 for case in "resnet18 64" "efficientnet_b0 64" "vit_base_patch32_224 224"; do
   read -r architecture side <<<"$case"

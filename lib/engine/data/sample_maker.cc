@@ -15,6 +15,7 @@ SampleMaker::SampleMaker(const Source& source, const AugmentChain& chain,
                          bool upright)
     : source_(source),
       chain_(chain),
+      viewed_(dynamic_cast<const ViewedSource*>(&source)),
       cache_(std::move(cache)),
       storage_(storage ? std::move(storage)
                        : std::make_shared<StorageState>(StorageState::Options())),
@@ -147,6 +148,7 @@ bool SampleMaker::make_planes(int64_t index, uint64_t key, const Target& target,
   }
   CropGeometry geometry =
       chain_.set_geometry(height, width, key, [&] { return source_.name(index); });
+  if (viewed_) apply(viewed_->view(index), &geometry);
   if (target.flip) *target.flip = mirrors_ ? false : std::exchange(geometry.flip, false);
   Pixels pixels;
   if (cached) {

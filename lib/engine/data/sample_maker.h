@@ -13,6 +13,7 @@
 #include "data/decode.h"
 #include "data/exact_resize.h"
 #include "data/image_cache.h"
+#include "data/image_view.h"
 #include "data/resize.h"
 #include "data/source.h"
 #include "data/storage.h"
@@ -107,6 +108,7 @@ class SampleMaker {
 
   const Source& source_;
   const AugmentChain& chain_;
+  const ViewedSource* const viewed_;  // null: the source has one view of each image
   const std::shared_ptr<ImageCache> cache_;
   const std::shared_ptr<StorageState> storage_;
   bool unreadable_ = false;

@@ -13,6 +13,8 @@
 #include "base/terminal_text.h"
 #include "data/pipeline.h"
 #include "observe/rank_progress.h"
+#include "train/activation_pictures.h"
+#include "train/averaged_rows.h"
 #include "train/job_data.h"
 #include "train/job_task.h"
 #include "train/predicted_values.h"
@@ -75,10 +77,13 @@ class Predictor {
         device_(device),
         options_(options),
         layout_(prediction_layout(job)),
+        averaged_(job, layout_),
         samples_(find_samples(job, options, device.backend())),
         weights_(trained_weights(job, "predict.checkpoint")),
         checkpoint_(weights_.source),
         control_(options.control) {
+    check_maps(job, layout_);
+    if (writes_maps(job)) map_names_ = map_names(samples_.names);
     layout_.names = class_names(job, weights_);
     result_.unit = samples_.unit;
     count_rows();
@@ -124,14 +129,16 @@ class Predictor {
     samples_.failures.resize(samples_.names.size());
     if (layout_.decoder) return;
     for (int64_t i = 0; i < count(); ++i) {
-      if (rows_missing_[i] < 2) continue;
-      samples_.failures[i] = "it does not fit into a row (data.sequence_length)";
+      if (rows_missing_[i] > 1) {
+        samples_.failures[i] = "it does not fit into a row (data.sequence_length)";
+      }
+      rows_missing_[i] *= std::ssize(averaged_.views());
     }
   }
 
   void write(PredictionFile& file, int64_t sample, const std::string& name,
              const OrderedRecords::Rows& rows) const {
-    if (!layout_.decoder) return file.add(name, rows.at(0));
+    if (!layout_.decoder) return file.add(name, averaged_.join(rows));
     file.add_line(
         name, layout_.decoder->line(
                   {.rows = rows,
@@ -143,7 +150,8 @@ class Predictor {
   // The message of a rank about a batch. It starts with the signal that asked the rank to stop.
   // Then for each sample: its index in the group + 1 (0: padding; below 0: it failed), and its
   // numbers.
-  size_t record_size() const { return 1 + static_cast<size_t>(layout_.numbers); }
+  size_t numbers() const { return static_cast<size_t>(averaged_.layout().numbers); }
+  size_t record_size() const { return 1 + numbers(); }
   std::string key_of_why(int64_t index) const { return "predict/why/" + std::to_string(index); }
 
   void compare() {
@@ -189,14 +197,22 @@ class Predictor {
 
   // last: the weights are no longer needed.
   void run_group(data::UnlabelledSamples::Group group, bool last) {
-    group_ = std::move(group.samples);
+    group_.clear();
+    for (const int64_t sample : group.samples) {
+      group_.insert(group_.end(), averaged_.views().size(), sample);
+    }
     batch_size_ = std::min(job_.data.integer("batch_size"), std::ssize(group_));
+    if (averaged_.views().size() > 1) {
+      group.source =
+          std::make_unique<data::ViewedSource>(std::move(group.source), averaged_.views());
+    }
     pipeline_ = data::make_prediction_pipeline(job_.data, std::move(group.source), image(),
                                                {.rank = options_.rank, .ranks = options_.world});
     values_.reset();  // its memory, before that of the next
-    values_ = make_predicted_values(job_, device_, layout_, batch_size_, columns());
+    values_ = make_predicted_values(job_, device_, averaged_.layout(), batch_size_, columns());
     TrainedWeights weights = last ? std::move(weights_) : weights_;
     if (layout_.kind == PredictionLayout::Kind::kEmbedding) leave_out_heads(&weights.file);
+    prepare_maps(weights);
     const auto lines = load_trained_weights(job_, &weights, values_->executor());
     for (const std::string& line : lines) {
       if (leads() && !said_weights_) spdlog::info("{}", line);
@@ -205,6 +221,15 @@ class Predictor {
     load_rows();
     pipeline_->start_epoch(0);
     while (run_batch()) progress_.tick();
+  }
+
+  void prepare_maps(TrainedWeights weights) {
+    if (!writes_maps(job_)) return;
+    maps_.reset();
+    const data::ImageShape& size = pipeline_->image();
+    maps_ = std::make_unique<ActivationPictures>(job_, device_, batch_size_,
+                                                 Shape{size.channels, size.height, size.width});
+    load_trained_weights(job_, &weights, maps_->executor());
   }
 
   // Reads the ids of all samples first, because only their rows are wanted.
@@ -257,6 +282,7 @@ class Predictor {
 
   void predict(const data::Batch& batch, std::vector<double>* message) {
     values_->run(batch);
+    std::vector<ActivationPictures::Sample> pictures;
     for (int64_t i = 0; i < batch.size; ++i) {
       double* record = message->data() + 1 + i * record_size();
       const bool failed = !batch.why[i].empty();
@@ -266,9 +292,20 @@ class Predictor {
       if (failed) {
         report_failure(batch.samples[i], batch.why[i]);
       } else {
-        values_->read(i, {record + 1, static_cast<size_t>(layout_.numbers)});
+        values_->read(i, {record + 1, numbers()});
+        if (maps_) pictures.push_back(picture(batch, i, {record + 1, numbers()}));
       }
     }
+    if (maps_) maps_->write(batch, pictures);
+  }
+
+  ActivationPictures::Sample picture(const data::Batch& batch, int64_t i,
+                                     std::span<const double> numbers) const {
+    const bool ranked = layout_.kind == PredictionLayout::Kind::kClasses;
+    const auto likeliest = std::ranges::max_element(numbers) - numbers.begin();
+    return {.row = i,
+            .name = map_names_[group_[batch.samples[i]]],
+            .predicted = ranked ? static_cast<int64_t>(numbers[0]) : likeliest};
   }
 
   // Excludes padding. The weight alone does not tell: failed images have weight 0 too.
@@ -315,7 +352,7 @@ class Predictor {
           ++result_.failed;
         }
       } else {
-        take_row(sample, std::span(&message[at + 1], static_cast<size_t>(layout_.numbers)));
+        take_row(sample, std::span(&message[at + 1], numbers()));
       }
     }
   }
@@ -335,6 +372,7 @@ class Predictor {
   Device& device_;
   const PredictOptions options_;
   PredictionLayout layout_;
+  const AveragedRows averaged_;
   data::UnlabelledSamples samples_;
   TrainedWeights weights_;
   const std::string checkpoint_;  // its folder, or a file
@@ -346,6 +384,8 @@ class Predictor {
   std::unique_ptr<data::InputPipeline> pipeline_;
   std::unique_ptr<SavedRows> rows_of_tables_;  // null: the model has none elsewhere
   std::unique_ptr<PredictedValues> values_;
+  std::vector<std::string> map_names_;            // by sample; empty without maps
+  std::unique_ptr<ActivationPictures> maps_;      // null: none
   std::vector<int64_t> rows_missing_;             // by sample: rows that have not come
   std::map<int64_t, OrderedRecords::Rows> rows_;  // on rank 0: of samples that miss some
   std::map<int64_t, std::string> why_;            // about rank 0's own samples
@@ -383,6 +423,17 @@ Schema predict_schema() {
           "write an embedding of each sample in place of the task's prediction: of a text the "
           "last hidden state of its first token (cls), or the mean over its tokens; of an image "
           "the input of the last fully connected layer (features)")
+      .choice("average", "none", {"none", "flip", "five_crop", "ten_crop"},
+              "average the predictions of an image over views of it: the image and its mirror "
+              "image (flip), the corners and the centre of the resized image (five_crop), or "
+              "these and their mirror images (ten_crop)")
+      .text("cam", "",
+            "folder for class activation maps (Grad-CAM) of the predicted classes, a PNG for each "
+            "image; \"\": none")
+      .as_path()
+      .integer("cam_class", -1, -1, 1e6, "class of these maps; -1: that of each prediction")
+      .choice("cam_style", "overlay", {"overlay", "map"},
+              "the map in colours over the image, or the map alone in grey")
       .boolean("normalize", false, "scale embeddings to length 1")
       .integer("top_k", 5, 1, 1e6, "number of most likely classes, or answers, per line");
 }

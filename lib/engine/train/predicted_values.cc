@@ -1,8 +1,6 @@
 #include "train/predicted_values.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -11,6 +9,7 @@
 #include "models/prediction_decoder.h"
 #include "models/task.h"
 #include "models/text/language_models.h"
+#include "train/averaged_rows.h"
 #include "train/job_task.h"
 #include "train/saved_row_feed.h"
 #include "train/served_job.h"
@@ -25,15 +24,6 @@ constexpr char kHidden[] = "hidden", kLogits[] = "logits";
 const TaskDef& task_of(const Job& job) { return task_registry().get(job.task); }
 
 bool embeds(const Job& job) { return job.settings.text("predict.embedding") != "none"; }
-
-std::unique_ptr<Executor> planned(const Job& job, Device& device, Program program, VarId result) {
-  Plan plan =
-      plan_program(std::move(program), {result}, {.backend = device.backend(), .device = &device});
-  auto executor = std::make_unique<Executor>(std::move(plan), device, nullptr);
-  executor->set_recording(job.train.boolean("cuda_graph"));
-  executor->initialize(1);
-  return executor;
-}
 
 // Columns that the data of a prediction lack, such as labels, are 0.
 void feed_column(Executor& executor, VarId var, std::span<const std::byte> column) {
@@ -54,7 +44,7 @@ class TaskValues : public PredictedValues {
     serve_tables(program, requests_of(job));
     rows_.emplace(program);
     output_ = net_.evaluate_output(layout.decoder ? layout.decoder->output() : kLogits);
-    executor_ = planned(job, device, std::move(program), output_);
+    executor_ = plan_prediction(job, device, std::move(program), {output_});
   }
 
   Executor& executor() override { return *executor_; }
@@ -75,7 +65,10 @@ class TaskValues : public PredictedValues {
   void read(int64_t i, std::span<double> numbers) override {
     const std::span<const float> row(values_.data() + i * row_, static_cast<size_t>(row_));
     if (layout_.kind == Kind::kClasses) {
-      rank_classes(row, numbers);
+      // Logits rank classes whose probabilities are both rounded to 1.
+      std::vector<double> probabilities(row.size());
+      task_of(job_).probabilities(row, probabilities);
+      rank_classes(std::vector<double>(row.begin(), row.end()), probabilities, numbers);
     } else if (layout_.kind == Kind::kScores || layout_.kind == Kind::kProbability) {
       task_of(job_).probabilities(row, numbers);
     } else if (layout_.kind == Kind::kDecoded) {
@@ -90,26 +83,6 @@ class TaskValues : public PredictedValues {
   }
 
  private:
-  // The likeliest classes (the first of equal ones), and their probabilities.
-  void rank_classes(std::span<const float> logits, std::span<double> to) const {
-    std::vector<int64_t> order(logits.size());
-    std::iota(order.begin(), order.end(), int64_t{0});
-    // NaN is ranked last and is not a probability.
-    const auto value = [&](int64_t c) {
-      return std::isnan(logits[c]) ? -INFINITY : static_cast<double>(logits[c]);
-    };
-    const auto top = static_cast<ptrdiff_t>(to.size() / 2);
-    std::partial_sort(order.begin(), order.begin() + top, order.end(), [&](int64_t a, int64_t b) {
-      return value(a) != value(b) ? value(a) > value(b) : a < b;
-    });
-    std::vector<double> probabilities(logits.size());
-    task_of(job_).probabilities(logits, probabilities);
-    for (ptrdiff_t k = 0; k < top; ++k) {
-      to[2 * k] = static_cast<double>(order[k]);
-      to[2 * k + 1] = probabilities[static_cast<size_t>(order[k])];
-    }
-  }
-
   const Job& job_;
   const PredictionLayout layout_;
   Training net_;
@@ -121,20 +94,12 @@ class TaskValues : public PredictedValues {
   int64_t row_ = 0;
 };
 
-void normalise(std::span<double> numbers) {
-  double squares = 0;
-  for (const double value : numbers) squares += value * value;
-  const double scale = 1 / std::max(std::sqrt(squares), 1e-12);
-  for (double& value : numbers) value *= scale;
-}
-
 // The hidden states of the first token, or their mean over the tokens without padding, as
 // sentence-transformers pools them.
 class EmbeddedTexts : public PredictedValues {
  public:
   EmbeddedTexts(const Job& job, Device& device, int64_t batch, const std::vector<Column>& columns)
-      : mean_(job.settings.text("predict.embedding") == "mean"),
-        normalizes_(job.settings.boolean("predict.normalize")) {
+      : mean_(job.settings.text("predict.embedding") == "mean") {
     const ModelDef& model = model_registry().get(job.model_name);
     Program program;
     const SectionId section =
@@ -154,7 +119,7 @@ class EmbeddedTexts : public PredictedValues {
     const Shape& hidden = program.var(output_).shape;
     tokens_ = hidden[1];
     features_ = hidden[2];
-    executor_ = planned(job, device, std::move(program), output_);
+    executor_ = plan_prediction(job, device, std::move(program), {output_});
   }
 
   Executor& executor() override { return *executor_; }
@@ -178,11 +143,10 @@ class EmbeddedTexts : public PredictedValues {
     }
     const double scale = 1 / static_cast<double>(std::max<int64_t>(count, 1));
     for (double& value : numbers) value *= scale;
-    if (normalizes_) normalise(numbers);
   }
 
  private:
-  const bool mean_, normalizes_;
+  const bool mean_;
   std::vector<std::pair<std::string, VarId>> feeds_;
   VarId output_ = kNoVar;
   int64_t tokens_ = 0, features_ = 0;
@@ -247,13 +211,13 @@ class ImageFeatures {
 
 class EmbeddedImages : public PredictedValues {
  public:
-  EmbeddedImages(const Job& job, Device& device, int64_t batch, const std::vector<Column>& columns)
-      : normalizes_(job.settings.boolean("predict.normalize")) {
+  EmbeddedImages(const Job& job, Device& device, int64_t batch,
+                 const std::vector<Column>& columns) {
     ImageFeatures network(job, batch, image_of_columns(columns));
     image_ = network.image();
     output_ = network.features();
     size_ = network.size();
-    executor_ = planned(job, device, network.take(), output_);
+    executor_ = plan_prediction(job, device, network.take(), {output_});
   }
 
   Executor& executor() override { return *executor_; }
@@ -266,11 +230,9 @@ class EmbeddedImages : public PredictedValues {
 
   void read(int64_t i, std::span<double> numbers) override {
     std::copy_n(values_.begin() + i * size_, size_, numbers.begin());
-    if (normalizes_) normalise(numbers);
   }
 
  private:
-  const bool normalizes_;
   VarId image_ = kNoVar, output_ = kNoVar;
   int64_t size_ = 0;
   std::unique_ptr<Executor> executor_;
@@ -321,6 +283,16 @@ int64_t embedding_size(const Job& job) {
 }
 
 }  // namespace
+
+std::unique_ptr<Executor> plan_prediction(const Job& job, Device& device, Program program,
+                                          const std::vector<VarId>& results) {
+  Plan plan =
+      plan_program(std::move(program), results, {.backend = device.backend(), .device = &device});
+  auto executor = std::make_unique<Executor>(std::move(plan), device, nullptr);
+  executor->set_recording(job.train.boolean("cuda_graph"));
+  executor->initialize(1);
+  return executor;
+}
 
 std::string prediction_format(const Settings& settings) {
   const std::string& format = settings.text("predict.format");

@@ -24,6 +24,10 @@ std::string prediction_format(const Settings& settings);
 // predict.* contradict each other.
 PredictionLayout prediction_layout(const Job& job);
 
+// The executor of a network that is only evaluated, with initial weights; `results` are read.
+std::unique_ptr<Executor> plan_prediction(const Job& job, Device& device, Program program,
+                                          const std::vector<VarId>& results);
+
 // A network for batches of one shape. Not thread-safe.
 class PredictedValues {
  public:
@@ -33,7 +37,8 @@ class PredictedValues {
   // The tables whose rows it reads elsewhere: give them before run(). They must outlive it.
   virtual std::vector<ServedTable> tables() const { return {}; }
   virtual void set_rows(SavedRows* /*rows*/) {}
-  // The numbers of sample i of the last batch (PredictionLayout::numbers).
+  // The numbers of sample i of the last batch (PredictionLayout::numbers); embeddings as they are,
+  // whatever predict.normalize says.
   virtual void read(int64_t i, std::span<double> numbers) = 0;
 };
 

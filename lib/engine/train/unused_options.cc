@@ -120,7 +120,8 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
   std::vector<std::string> typed;
   const bool evaluates_only = job.train.boolean("evaluate_only");
   for (const char* key : {"predict.checkpoint", "predict.output", "predict.format", "predict.top_k",
-                          "predict.embedding", "predict.normalize"}) {
+                          "predict.embedding", "predict.normalize", "predict.average",
+                          "predict.cam", "predict.cam_class", "predict.cam_style"}) {
     if (evaluates_only && key == std::string("predict.checkpoint")) continue;
     if (job.settings.origin(key) == "--set") typed.emplace_back(key);
   }
