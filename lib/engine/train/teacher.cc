@@ -147,7 +147,13 @@ void complete(Teacher* teacher, const Job& job) {
   ConfigTree tree;
   tree.set("checkpoint.weights", teacher->weights, kKey);
   if (!teacher->model.empty()) tree.set("model.name", teacher->model, "train.distillation.model");
-  const DerivedKeys derived = derive_from_weights(&tree);
+  DerivedKeys derived;
+  try {
+    derived = derive_from_weights(&tree);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUsage || !teacher->model.empty()) throw;
+    throw Error(error.code(), error.failure(), error.where(), "set train.distillation.model");
+  }
   teacher->model = tree.peek("model.name").value_or("");
   teacher->settings = model_settings(tree, teacher->model, job);
   const auto numbers = [&](const std::string& key) {
