@@ -1,5 +1,6 @@
 #include "train/teacher.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/error.h"
@@ -38,7 +39,10 @@ Settings model_settings(const ConfigTree& tree, const std::string& model, const 
     const std::string key = path.substr(start.size());
     if (key != "name") own.set(key, *tree.peek(path), tree.origin(path));
   }
-  own.set("num_classes", std::to_string(classes_of(job)), "the model's");
+  // Refused later if it has no classes: then it is not a network of images.
+  if (std::ranges::find(schema.keys(), "num_classes", &ConfigKey::path) != schema.keys().end()) {
+    own.set("num_classes", std::to_string(classes_of(job)), "the model's");
+  }
   return own.validate(schema);
 }
 
