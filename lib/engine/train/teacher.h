@@ -19,7 +19,7 @@ struct Teacher {
 
 // Whether the job's training has a teacher. False for evaluations alone.
 bool has_teacher(const Job& job);
-// Reads the record of the weights. kUsage if they do not exist, have other classes, belong to a
+// Reads the weights' record. kUsage if they do not exist, have other classes, belong to a
 // network without images, or do not tell their network; errors of find_record().
 Teacher teacher_of(const Job& job);
 
