@@ -1,18 +1,22 @@
 // Images named by a table (.csv, .tsv, .jsonl) with their labels in other columns: one class, a
-// column of 0 and 1 for each class, or several names in one field.
+// column of 0 and 1 or of a share for each class, several names in one field, or numbers.
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/number_text.h"
 #include "base/regular_file.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "data/images_with_labels.h"
+#include "data/images_with_values.h"
 #include "data/table_file.h"
 
 namespace fleet::data {
@@ -20,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum class Labels { kOne, kColumns, kNames };
+enum class Labels { kOne, kColumns, kNames, kShares, kNumbers };
 
 struct TableKeys {
   TableRequest request;   // the image's column, then those of labels
@@ -46,6 +50,13 @@ TableKeys keys_of(const Settings& data) {
   keys.request.columns.insert(keys.request.columns.end(), labels.begin(), labels.end());
   if (labels.size() > 1) keys.labels = Labels::kColumns;
   if (!keys.separator.empty()) keys.labels = Labels::kNames;
+  const std::string& type = data.text("label_type");
+  if (type == "class") return keys;
+  if (!keys.separator.empty()) {
+    throw Error(ErrorCode::kUsage, "separates names of classes, and data.label_type is " + type,
+                "data.label_separator", "remove it");
+  }
+  keys.labels = type == "share" ? Labels::kShares : Labels::kNumbers;
   return keys;
 }
 
@@ -103,10 +114,11 @@ class Classes {
   // numbers stand for themselves.
   Classes(const Settings& split, const SourceContext& context, const TableKeys& keys)
       : count_(context.classes) {
+    if (keys.labels == Labels::kNumbers) return;  // no classes
     if (keys.labels == Labels::kOne) ignored_ = context.ignored_label;
     names_ = context.data->texts("class_names");
     bool numbered = false;
-    if (keys.labels == Labels::kColumns) {
+    if (keys.labels == Labels::kColumns || keys.labels == Labels::kShares) {
       const auto columns = std::ssize(keys.request.columns) - 1;
       if (count_ > 0 && columns != count_) refuse_count(columns, "column");
       if (names_.empty() && keys.request.header)
@@ -195,6 +207,39 @@ void add_targets(const std::vector<std::string>& fields, const TableKeys& keys,
   }
 }
 
+// Files, and numbers or shares in the order of the files.
+struct LabelledImages {
+  LabelledFiles files;
+  std::vector<float> values;
+};
+
+// The numbers of a row. Shares of classes sum up to 1.
+void add_values(const std::vector<std::string>& fields, const TableKeys& keys,
+                const std::string& where, LabelledImages* images) {
+  constexpr double kRounding = 1e-2;
+  const bool shares = keys.labels == Labels::kShares;
+  std::vector<double> values;
+  for (size_t i = 1; i < fields.size(); ++i) {
+    double value = 0;
+    const bool is_number = parse_double(std::string(trim(fields[i])), &value) &&
+                           std::isfinite(static_cast<float>(value));
+    if (!is_number || (shares && value < 0)) {
+      refuse_row("'" + shown_name(fields[i], 100) + "' in the column " + keys.request.columns[i] +
+                     (shares ? " is not a share of 0 or more" : " is not a number"),
+                 where, "correct the row, or data.label_column");
+    }
+    values.push_back(value);
+  }
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  if (shares && std::abs(sum - 1) > kRounding) {
+    refuse_row("the shares of the classes sum up to " + format_printf("%.4g", sum) + ", not to 1",
+               where, "divide the row by its sum");
+  }
+  for (const double value : values) {
+    images->values.push_back(static_cast<float>(shares ? value / sum : value));
+  }
+}
+
 // As for lists: a missing file must not end the job hours later.
 void check_listed_file(const std::string& path, const std::string& where) {
   std::error_code unknown;
@@ -206,8 +251,9 @@ void check_listed_file(const std::string& path, const std::string& where) {
 }
 
 // Refuses a file whose rows disagree. lines: of the rows of all.
-void check_repeated_files(const LabelledFiles& all, const std::vector<int64_t>& lines,
+void check_repeated_files(const LabelledImages& images, const std::vector<int64_t>& lines,
                           const std::string& table, const TableKeys& keys) {
+  const LabelledFiles& all = images.files;
   std::vector<size_t> order(all.files.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {},
@@ -220,7 +266,13 @@ void check_repeated_files(const LabelledFiles& all, const std::vector<int64_t>& 
     const size_t first = order[k - 1], second = order[k];
     const ImageFile &one = all.files[first], &other = all.files[second];
     if (one.path != other.path) continue;
-    if (one.label == other.label && targets(first) == targets(second)) continue;
+    const auto values = [&](size_t i) {
+      const size_t count = images.values.size() / all.files.size();
+      return std::vector(images.values.begin() + i * count,
+                         images.values.begin() + (i + 1) * count);
+    };
+    const bool same = one.label == other.label && targets(first) == targets(second);
+    if (same && values(first) == values(second)) continue;
     refuse_row("the file '" + shown_path(other.path) + "' has another label in line " +
                    std::to_string(lines[first]),
                table + ":" + std::to_string(lines[second]),
@@ -228,6 +280,41 @@ void check_repeated_files(const LabelledFiles& all, const std::vector<int64_t>& 
                    ? "keep one row of a file, or train the task multi_label with all labels of a "
                      "file in one row (data.label_separator)"
                    : "write all labels of a file in one row");
+  }
+}
+
+// The labels of a row, which belongs to the file added last.
+void add_labels(const std::vector<std::string>& fields, const TableKeys& keys,
+                const Classes& classes, const std::string& where, LabelledImages* images) {
+  LabelledFiles& all = images->files;
+  if (keys.labels == Labels::kShares || keys.labels == Labels::kNumbers) {
+    add_values(fields, keys, where, images);
+    const std::span<const float> own = std::span(images->values).last(fields.size() - 1);
+    if (keys.labels == Labels::kShares) {
+      all.files.back().label = std::ranges::max_element(own) - own.begin();
+    }
+  } else if (keys.labels == Labels::kOne) {
+    all.files.back().label = classes.number_of(fields[1], where);
+  } else {
+    add_targets(fields, keys, classes, where, &all.labels);
+  }
+  all.begins.push_back(all.labels.size());
+}
+
+std::unique_ptr<Source> make_source(LabelledImages images, const TableKeys& keys,
+                                    const Classes& classes, const SourceContext& context) {
+  std::vector<std::string> names;
+  for (const std::string& name : classes.names()) names.push_back(shown_path(name));
+  LabelledFiles& all = images.files;
+  switch (keys.labels) {
+    case Labels::kOne:
+      return std::make_unique<ImageFiles>(std::move(all.files), std::move(names));
+    case Labels::kShares:
+    case Labels::kNumbers:
+      return std::make_unique<ImagesWithValues>(std::move(all.files), std::move(images.values),
+                                                keys.labels == Labels::kShares, std::move(names));
+    default:
+      return std::make_unique<ImagesWithLabels>(std::move(all), context.classes, std::move(names));
   }
 }
 
@@ -241,7 +328,8 @@ std::unique_ptr<Source> open_image_table(const Settings& split, const SourceCont
   const Classes classes(split, given, keys);
   const std::string folder =
       given.root.empty() ? fs::path(table).parent_path().string() : given.root;
-  LabelledFiles all{.files = {}, .labels = {}, .begins = {0}};
+  LabelledImages images{.files = {.files = {}, .labels = {}, .begins = {0}}, .values = {}};
+  LabelledFiles& all = images.files;
   std::vector<int64_t> lines;
   for_each_row(table, keys,
                [&](const std::vector<std::string>& fields, const std::string& where, int64_t line) {
@@ -250,22 +338,15 @@ std::unique_ptr<Source> open_image_table(const Settings& split, const SourceCont
                  if (!keys.ending.empty() && !is_image_name(name)) name += keys.ending;
                  const std::string path = under_root(folder, name);
                  if (all.files.size() < kFilesChecked) check_listed_file(path, where);
-                 const bool one = keys.labels == Labels::kOne;
-                 all.files.push_back({path, one ? classes.number_of(fields[1], where) : 0});
-                 if (!one) add_targets(fields, keys, classes, where, &all.labels);
-                 all.begins.push_back(all.labels.size());
+                 all.files.push_back({path, 0});
+                 add_labels(fields, keys, classes, where, &images);
                  lines.push_back(line);
                });
   if (all.files.empty()) {
     throw Error(ErrorCode::kUsage, "the table names no image", table, "write a row for each image");
   }
-  check_repeated_files(all, lines, table, keys);
-  std::vector<std::string> names;
-  for (const std::string& name : classes.names()) names.push_back(shown_path(name));
-  if (keys.labels == Labels::kOne) {
-    return std::make_unique<ImageFiles>(std::move(all.files), std::move(names));
-  }
-  return std::make_unique<ImagesWithLabels>(std::move(all), given.classes, std::move(names));
+  check_repeated_files(images, lines, table, keys);
+  return make_source(std::move(images), keys, classes, given);
 }
 
 }  // namespace
@@ -288,6 +369,10 @@ FLEET_SOURCE(image_table) {
         .texts("label_column", {"label"},
                "Column of the class: a name, or a number from 0. Several columns, each with 0 or "
                "1, for the task multi_label: the classes are the columns, in this order")
+        .choice("label_type", "class", {"class", "share", "number"},
+                "What data.label_column has. class: classes, by name or number; share: of each "
+                "class a column with its share of the label, summing up to 1, for the task "
+                "image_classification; number: numbers to predict, for the task regression")
         .text("label_separator", "",
               "What separates several class names in data.label_column, for the task multi_label, "
               "such as \" \" or \"|\"; \"\": the column has one class")
@@ -297,11 +382,15 @@ FLEET_SOURCE(image_table) {
   def.has_classes = true;
   def.names_data = [](const Settings& split) { return !split.text("file").empty(); };
   def.columns = [](const Settings&, const SourceContext& context) {
-    return keys_of(*context.data).labels == Labels::kOne
-               ? Source::labelled_images()
-               : ImagesWithLabels::columns_of(context.classes);
+    const TableKeys keys = keys_of(*context.data);
+    if (keys.labels == Labels::kOne) return Source::labelled_images();
+    const bool shares = keys.labels == Labels::kShares;
+    if (!shares && keys.labels != Labels::kNumbers) {
+      return ImagesWithLabels::columns_of(context.classes);
+    }
+    return ImagesWithValues::columns_of(std::ssize(keys.request.columns) - 1, shares);
   };
-  def.column_keys = "data.label_column and data.label_separator";
+  def.column_keys = "data.label_column, data.label_type and data.label_separator";
   def.open = open_image_table;
 }
 

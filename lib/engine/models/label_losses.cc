@@ -4,13 +4,22 @@
 
 namespace fleet {
 
-void label_loss_keys(Schema* schema) {
-  schema->number("label_smoothing", 0, 0, 1, "amount of label smoothing in the loss")
-      .choice("class_weights.rule", "", {"", "balanced"},
-              "weights of the classes in the loss; balanced: samples / (classes x samples of the "
-              "class); train.class_weights=balanced is the short form")
+void label_smoothing_key(Schema* schema) {
+  schema->number("label_smoothing", 0, 0, 1, "amount of label smoothing in the loss");
+}
+
+void class_weights_keys(Schema* schema) {
+  schema
+      ->choice("class_weights.rule", "", {"", "balanced"},
+               "weights of the classes in the loss; balanced: samples / (classes x samples of the "
+               "class); train.class_weights=balanced is the short form")
       .numbers("class_weights.values", {},
                "the same as a list, one for each class; short form: train.class_weights=[1, 2.5]");
+}
+
+void label_loss_keys(Schema* schema) {
+  label_smoothing_key(schema);
+  class_weights_keys(schema);
 }
 
 SampleLosses append_label_losses(TaskBuilder& task, VarId label, int64_t ignore_index,

@@ -1,6 +1,7 @@
 #include "models/task.h"
 
 #include "base/error.h"
+#include "models/losses.h"
 #include "models/text/language_models.h"
 
 namespace fleet {
@@ -25,7 +26,7 @@ std::set<std::string> wanted_outputs(const TaskContext& context) {
 }
 
 Settings TrainingOptions::default_task_settings(const std::string& task) {
-  return ConfigTree().validate(task_registry().get(task).schema);
+  return ConfigTree().validate(task_schema(task));
 }
 
 MissingColumn::MissingColumn(const std::string& column, const std::string& task)

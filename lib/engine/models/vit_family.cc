@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "models/distillation.h"
 
 namespace fleet {
 namespace {
@@ -62,18 +63,19 @@ class VitBuilder {
         classes_(settings.integer("num_classes")),
         norm_{.epsilon = settings.number("norm_epsilon")} {}
 
-  VarId build(VarId image) {
+  NamedVars build(VarId image) {
     VarId x = net_.block("embedding", tokens(image));
     for (int64_t i = 0; i < config_.layers; ++i) {
       x = layer(x, names_.layer + std::to_string(i), depth_rate(i));
     }
     x = net_.layer_norm(names_.norm, x, norm_);
-    VarId logits = head(x, names_.head, 0);
-    if (config_.distilled) {
-      logits = net_.add(logits, head(x, names_.head + "_dist", 1));
-      logits = net_.apply("scale", {logits}, {{"scale", 0.5}});
-    }
-    return logits;
+    const VarId own = head(x, names_.head, 0);
+    if (!config_.distilled) return {{"logits", own}};
+    const VarId teachers = head(x, names_.head + "_dist", 1);
+    NamedVars outputs = {{kDistillationLogits, teachers}, {"logits", own}};
+    if (net_.training() && net_.wants(kDistillationLogits)) return outputs;
+    outputs["logits"] = net_.apply("scale", {net_.add(own, teachers)}, {{"scale", 0.5}});
+    return outputs;
   }
 
  private:
@@ -208,7 +210,10 @@ class VitBuilder {
 void define_vit(ModelDef& def, const VitConfig& config) {
   const bool timm = config.origin == VitOrigin::kTimm;
   def.help = std::string("vision transformer, ") + (timm ? "timm's" : "torchvision's") + " names";
-  if (config.distilled) def.help += "; the logits are the mean of two heads', in training too";
+  if (config.distilled)
+    def.help +=
+        "; the logits are the mean of two heads', in training too unless it "
+        "has a teacher";
   def.image = {3, config.image, config.image};
   def.schema =
       model_schema()
@@ -219,9 +224,10 @@ void define_vit(ModelDef& def, const VitConfig& config) {
                   "probability that a sample skips the last block; lower for earlier blocks")
           .number("norm_epsilon", 1e-6, 1e-12, 1e-2,
                   "epsilon of the layer norms, with which the weights were trained");
-  def.build = image_classifier([config](Network& network, VarId image, const Settings& settings) {
-    return VitBuilder(network, config, settings).build(image);
-  });
+  if (config.distilled) def.outputs.emplace_back(kDistillationLogits);
+  def.build = [config](Network& network, const NamedVars& inputs, const Settings& settings) {
+    return VitBuilder(network, config, settings).build(inputs.at("image"));
+  };
 }
 
 }  // namespace fleet

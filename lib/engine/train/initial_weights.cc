@@ -358,15 +358,20 @@ std::vector<std::string> load_weights(const std::string& path, const WeightsOpti
   return load_weights(read_weights(path), path, options, executor);
 }
 
-std::vector<std::string> load_weights(TensorFile file, const std::string& path,
-                                      const WeightsOptions& options, Executor& executor) {
+std::vector<std::string> fit_weights(const std::string& path, const WeightsOptions& options,
+                                     const Program& program, TensorFile* file) {
   std::vector<const Var*> vars;
-  const std::vector<std::string> lines =
-      fit_weights(path, options, executor.program(), &file, &vars);
+  std::vector<std::string> lines = fit_weights(path, options, program, file, &vars);
   for (const Var* var : vars) {
-    HostTensor& tensor = file.tensors.at(var->name);
+    HostTensor& tensor = file->tensors.at(var->name);
     if (tensor.dtype != var->dtype) tensor = converted(tensor, var->dtype);
   }
+  return lines;
+}
+
+std::vector<std::string> load_weights(TensorFile file, const std::string& path,
+                                      const WeightsOptions& options, Executor& executor) {
+  std::vector<std::string> lines = fit_weights(path, options, executor.program(), &file);
   scatter(file, CheckpointFile::kModel, executor);
   return lines;
 }

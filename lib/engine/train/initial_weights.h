@@ -66,6 +66,11 @@ std::vector<std::string> load_weights(TensorFile file, const std::string& path,
 std::vector<std::string> check_weights(TensorFile file, const std::string& path,
                                        const WeightsOptions& options, const Program& program);
 
+// Gives the tensors of a file the names, shapes and types of the program's parameters and
+// statistics, as load_weights() does. Returns its lines; its errors.
+std::vector<std::string> fit_weights(const std::string& path, const WeightsOptions& options,
+                                     const Program& program, TensorFile* file);
+
 // The same values as another floating-point type. kUsage if one of the types is not floating-point.
 HostTensor converted(const HostTensor& tensor, DType dtype);
 

@@ -12,6 +12,7 @@
 #include "train/job_data.h"
 #include "train/job_task.h"
 #include "train/language_weights.h"
+#include "train/teacher.h"
 #include "train/torch_file.h"
 
 namespace fleet {
@@ -104,6 +105,7 @@ std::string check_training(const Job& job, const ProgramOptions& given,
   if (!job.train.boolean("evaluate_only")) {
     check_weights_skip(job, built.program);
     check_start_weights(job, built.program);
+    if (has_teacher(job)) check_teacher(teacher_of(job), images.shape);
   }
   return not_checked(images, fitting);
 }

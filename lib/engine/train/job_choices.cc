@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/pipeline.h"
+#include "models/losses.h"
 #include "models/model.h"
 #include "models/task.h"
 #include "optim/optimizer.h"
@@ -41,7 +42,7 @@ const std::vector<Choice>& choices() {
       {"learning_rate", "name", "constant", "schedule", [] { return schedule_registry().names(); },
        schedule_schema},
       {"train", "", "image_classification", "task", [] { return task_registry().names(); },
-       [](const std::string& name) { return task_registry().get(name).schema; }, "task",
+       task_schema, "task",
        [](const std::string& name) { return task_registry().get(name).help; }}};
   return all;
 }

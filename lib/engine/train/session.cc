@@ -8,6 +8,7 @@
 #include "comm/recorded_communicator.h"
 #include "exec/backend.h"
 #include "exec/shared_places.h"
+#include "models/losses.h"
 #include "optim/layer_decay.h"
 #include "strategy/served_tables.h"
 #include "train/averaged_weights.h"
@@ -22,6 +23,7 @@
 #include "train/rank_state.h"
 #include "train/second_pass.h"
 #include "train/served_job.h"
+#include "train/teacher.h"
 #include "train/tensorboard_log.h"
 
 namespace fleet {
@@ -127,6 +129,40 @@ void build_network(const Job& job, const ProgramOptions& options) {
   append_network(program, job, options, 1);
 }
 
+// Appends train.distillation's teacher and its part of the loss.
+static void distil(const Job& job, const ProgramOptions& options, BuiltProgram* built) {
+  if (!has_teacher(job)) return;
+  if (built->strategy->context().stages > 1) {
+    throw Error(ErrorCode::kUsage,
+                "cannot be combined with pipeline, whose stages are parts of the model alone",
+                "train.distillation.weights", "remove it, or strategy.pipeline");
+  }
+  const Teacher teacher = teacher_of(job);
+  append_teacher(built->program, job, teacher, &built->training);
+  if (options.rank != 0) return;
+  spdlog::info("teacher: {} of {}", teacher.model, teacher.weights);
+  if (!teacher.guessed) return;
+  spdlog::warn(
+      "{}: nothing says how the teacher's images were normalised: ImageNet's mean and std are "
+      "guessed (train.distillation.mean, train.distillation.std)",
+      teacher.weights);
+}
+
+// Writes the values that the job gives and no checkpoint holds.
+static void set_constants(const Job& job, const ProgramOptions& options, Executor& executor) {
+  if (const VarId weights = executor.program().find(kPositiveWeights); weights != kNoVar) {
+    const std::vector<double> given = job.train.numbers("positive_weights");
+    const std::vector<float> values(given.begin(), given.end());
+    executor.write(weights, std::as_bytes(std::span(values)));
+  }
+  if (!has_teacher(job)) return;
+  const Teacher teacher = teacher_of(job);
+  for (const std::string& line :
+       load_teacher(teacher, image_of_columns(options.columns), executor)) {
+    if (options.rank == 0) spdlog::info("{}: {}", teacher.weights, line);
+  }
+}
+
 BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   log_choices(job, options);
   if (options.servers > 0) check_served_job(job);
@@ -136,6 +172,7 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   Strategy& strategy = *built.strategy;
   Program& program = built.program;
   built.training = append_network(program, job, options, strategy.context().micro_batches);
+  distil(job, options, &built);
   const std::vector<VarId> rows = serve_tables(job, options, &program);
   check_id_range(job, program);
   const FreezingPhases phases(job);
@@ -266,6 +303,7 @@ Session::Session(const Job& job, const ProgramOptions& options, Device& device,
     explain_no_memory(error, planned, job, device);
   }
   executor_->initialize(static_cast<uint64_t>(job.train.integer("seed")));
+  set_constants(job, options, *executor_);
   stream_ = device.make_stream("");
 }
 

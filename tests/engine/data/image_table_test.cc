@@ -147,5 +147,41 @@ TEST_F(ImageTable, RowsThatCannotBeUsed_AreRefusedAtTheirLine) {
   EXPECT_THAT(thrown_by([&] { open("", ""); }).failure(), HasSubstr("empty"));
 }
 
+TEST_F(ImageTable, NumbersAndShares_AreColumnsOfTheirOwn) {
+  const std::string two = R"(, "label_column": ["x", "y"], "label_type": )";
+  const auto numbers = open("file,x,y\na.jpg,-1.5,2e3\nb.jpg,0,7\n", two + "\"number\"", 2);
+  ASSERT_EQ(numbers->columns().size(), 2u);
+  EXPECT_EQ(numbers->columns()[1].name, "targets");
+  EXPECT_THAT(targets_of(*numbers, 0, 2), ElementsAre(-1.5f, 2000.0f));
+  EXPECT_THAT(numbers->class_names(), IsEmpty());
+  const auto shares = open("file,x,y\na.jpg,0.25,0.75\nb.jpg,1,0\n", two + "\"share\"", 2);
+  EXPECT_THAT(labels_of(*shares), ElementsAre(1, 0));
+  EXPECT_THAT(shares->class_names(), ElementsAre("x", "y"));
+  std::vector<float> row(2);
+  void* const to[] = {nullptr, nullptr, row.data()};
+  shares->fill(0, 0, to);
+  EXPECT_THAT(row, ElementsAre(0.25f, 0.75f));
+}
+
+TEST_F(ImageTable, RowsWithoutNumbers_AreNamed) {
+  const std::string two = R"(, "label_column": ["x", "y"], "label_type": )";
+  const auto refused = [&](const std::string& rows, const std::string& type) {
+    return thrown_by([&] { open("file,x,y\n" + rows, two + "\"" + type + "\"", 2); });
+  };
+  for (const char* row : {"a.jpg,1,red\n", "a.jpg,1,\n", "a.jpg,nan,1\n", "a.jpg,1e99,1\n"}) {
+    EXPECT_THAT(refused(row, "number"), IsUsageError(folder_ / "photos/train.csv:2")) << row;
+  }
+  for (const char* row : {"a.jpg,0.5,0.4\n", "a.jpg,1.5,-0.5\n", "a.jpg,1,x\n"}) {
+    EXPECT_THAT(refused(row, "share"), IsUsageError(folder_ / "photos/train.csv:2")) << row;
+  }
+  EXPECT_THAT(refused("a.jpg,1,2\na.jpg,1,3\n", "number"),
+              IsUsageError(folder_ / "photos/train.csv:3"));
+  EXPECT_THAT(thrown_by([&] {
+                open("file,label\na.jpg,1 2\n",
+                     R"(, "label_separator": " ", "label_type": "number")");
+              }),
+              IsUsageError("data.label_separator"));
+}
+
 }  // namespace
 }  // namespace fleet::data

@@ -105,7 +105,7 @@ TEST_F(MultiLabel, MixedImages_AreRefused) {
 
 // Keys belong to their tasks.
 TEST_F(MultiLabel, KeyOfAnotherTask_IsRefused) {
-  EXPECT_THAT(usage_failure([&] { labels_job({"train.label_smoothing=0.1"}); }),
+  EXPECT_THAT(usage_failure([&] { labels_job({"train.ignore_index=1"}); }),
               HasSubstr("image_classification"));
 }
 

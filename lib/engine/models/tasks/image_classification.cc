@@ -1,11 +1,13 @@
-// image_classification: one label per image; cross entropy of the logits, top-1 and top-5 accuracy.
+// image_classification: one label per image, or shares of all classes; cross entropy of the logits
+// or another loss, top-1 and top-5 accuracy.
 //
 // The loss of a rank is the mean over all N samples of its batch. Padded samples count too, so that
 // every rank divides by the same number. With class weights it is the mean of the weighted losses,
 // with weights that the pipeline scales for the samples of one update (data/pipeline.h).
 #include "base/error.h"
 #include "models/class_scores.h"
-#include "models/label_losses.h"
+#include "models/distillation.h"
+#include "models/losses.h"
 #include "models/metric_collectors.h"
 
 namespace fleet {
@@ -15,32 +17,10 @@ namespace {
 // among the first 5.
 int64_t top_k_of(const TaskContext& context) { return context.classes() > 5 ? 5 : 1; }
 
-int64_t ignored_label(const TaskBuilder& task) { return task.settings().integer("ignore_index"); }
-
-// With two labels for each sample, the loss of a sample is own_share * loss(label) + (1 -
-// own_share) * loss(other_label). The metrics count hits of `label`.
-SampleLosses append_mixed_label_losses(TaskBuilder& task) {
-  const SampleLosses own = append_label_losses(task, task.feed("label"), ignored_label(task));
-  const SampleLosses other =
-      append_label_losses(task, task.feed("other_label"), ignored_label(task), "other_");
-  // other + share * (own - other)
-  const auto mixed = [&](VarId a, VarId b, const std::string& name) {
-    const VarId distance = task.emit("elementwise_sub", {a, b}, {}, name + "_distance");
-    const VarId part =
-        task.emit("elementwise_mul", {distance, task.feed("own_share")}, {}, name + "_part");
-    return task.emit("elementwise_add", {b, part}, {}, name);
-  };
-  SampleLosses losses{mixed(own.values, other.values, "mixed_losses")};
-  if (own.weights != kNoVar) losses.weights = mixed(own.weights, other.weights, "mixed_weights");
-  return losses;
-}
-
 void build_classification(TaskBuilder& task) {
   check_class_scores(task);
   const VarId label = task.feed("label"), weight = task.feed("weight");
-  const bool mixed = task.training() && task.context().options.mixed_labels;
-  const SampleLosses losses = mixed ? append_mixed_label_losses(task)
-                                    : append_label_losses(task, label, ignored_label(task));
+  const SampleLosses losses = loss_of(task.context()).of_labels(task);
   if (task.training()) task.set_loss(task.emit("mean", {losses.values}, {}, "loss"));
   task.add_sums("losses", {"loss", "loss_weight"}, "weighted_sum", {losses.values, weight});
   if (losses.weights != kNoVar) {
@@ -51,10 +31,35 @@ void build_classification(TaskBuilder& task) {
                 {task.output("logits"), label, weight}, {{"k", top_k_of(task.context())}});
 }
 
+// Labels that are distributions over the classes.
+FeedDef shares_feed(const TaskContext& context) {
+  const Shape shares = context.shape(kLabelShares);
+  const auto refuse = [](const std::string& what, const char* where, const char* next) {
+    throw Error(ErrorCode::kUsage, what, where, next);
+  };
+  if (shares[1] != context.classes()) {
+    refuse("the data have shares of " + std::to_string(shares[1]) + " classes, and the model has " +
+               std::to_string(context.classes()),
+           "model.num_classes", "make them equal");
+  }
+  if (context.options.mixed_labels) {
+    refuse("images whose labels are shares of classes cannot be mixed",
+           "data.augment (mixup_alpha, cutmix_alpha)", "set both to 0");
+  }
+  if (context.options.class_weights) {
+    refuse("weighs samples by their one class, and the data have shares of all classes",
+           "train.class_weights", "remove it");
+  }
+  return {kLabelShares, DType::kFloat32, shares};
+}
+
 std::vector<FeedDef> classification_feeds(const TaskContext& context) {
+  loss_of(context);  // checks the keys of losses
+  check_distillation(context);
   const Shape samples = context.shape("label");
   std::vector<FeedDef> feeds = {{"label", DType::kInt64, samples},
                                 {"weight", DType::kFloat32, samples}};
+  if (find_column(context.options.columns, kLabelShares)) feeds.push_back(shares_feed(context));
   if (context.options.mixed_labels) {
     feeds.push_back({"other_label", DType::kInt64, samples, true});
     feeds.push_back({"own_share", DType::kFloat32, samples, true});
@@ -87,14 +92,17 @@ MetricTable classification_metrics(const TaskContext& context) {
 
 }  // namespace
 
+FLEET_TASK_LOSSES(image_classification) { def = {LossInput::kLabels, "cross_entropy"}; }
+
 FLEET_TASK(image_classification) {
   def.help = "one label per image: cross entropy, top-1 and top-5 accuracy";
   def.schema.boolean("evaluate_classes", false, kEvaluateClassesHelp)
       .integer("ignore_index", -100, -9e15, 9e15,
                "samples with this label have a loss of 0; the label need not be a class");
   metrics_key(&def.schema, MetricInput::kClasses, {});
-  label_loss_keys(&def.schema);
+  distillation_keys(&def.schema);
   def.outputs = {"logits"};
+  def.more_outputs = distillation_outputs;
   def.feeds = classification_feeds;
   def.metrics = classification_metrics;
   def.build = build_classification;

@@ -1,5 +1,5 @@
-// multi_label: several labels per image; binary cross entropy of each class, mean average
-// precision.
+// multi_label: several labels per image; binary cross entropy of each class or focal loss, mean
+// average precision.
 //
 // The loss of a rank is the mean over all N samples of its batch and over the classes. Padded
 // samples count too, so that every rank divides by the same number.
@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "models/class_scores.h"
 #include "models/label_metrics.h"
+#include "models/losses.h"
 #include "models/task.h"
 
 namespace fleet {
@@ -18,6 +19,7 @@ std::vector<FeedDef> label_feeds(const TaskContext& context) {
     throw Error(ErrorCode::kUsage, "cannot mix images with several labels",
                 "data.augment (mixup_alpha, cutmix_alpha)", "set both to 0");
   }
+  loss_of(context);  // checks the keys of losses
   const Shape targets = context.shape("targets");
   const int64_t classes = context.classes();
   if (targets != Shape{context.batch(), classes}) {
@@ -39,13 +41,14 @@ MetricTable metrics_of_labels(const TaskContext& context) {
 
 void build_labels(TaskBuilder& task) {
   check_class_scores(task);
-  const VarId losses = task.emit(
-      "sigmoid_cross_entropy", {task.output("logits"), task.feed("targets")}, {}, "sample_losses");
+  const VarId losses = loss_of(task.context()).of_targets(task);
   if (task.training()) task.set_loss(task.emit("mean", {losses}, {}, "loss"));
   task.add_sums("losses", {"loss", "weight"}, "weighted_sum", {losses, task.feed("weight")});
 }
 
 }  // namespace
+
+FLEET_TASK_LOSSES(multi_label) { def = {LossInput::kTargets, "bce"}; }
 
 FLEET_TASK(multi_label) {
   def.help = "several labels per image: binary cross entropy, mean average precision";
