@@ -12,11 +12,13 @@
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "data/pipeline.h"
+#include "models/task.h"
 #include "observe/rank_progress.h"
 #include "train/job_data.h"
 #include "train/job_task.h"
 #include "train/predicted_values.h"
 #include "train/prediction_file.h"
+#include "train/prediction_masks.h"
 #include "train/rank_coordinator.h"
 #include "train/start_comparison.h"
 #include "train/trained_weights.h"
@@ -87,7 +89,8 @@ class Predictor {
 
   PredictResult run() {
     if (leads()) {
-      const std::string& output = job_.settings.text("predict.output");
+      const std::string output =
+          gives_masks() ? mask_lines(job_) : job_.settings.text("predict.output");
       records_ = std::make_unique<OrderedRecords>(
           open_prediction_file(prediction_format(job_.settings), output, layout_, count()),
           [this](PredictionFile& file, int64_t sample, const std::string& name,
@@ -114,6 +117,7 @@ class Predictor {
  private:
   bool leads() const { return options_.rank == 0; }
   int64_t count() const { return std::ssize(samples_.names); }
+  bool gives_masks() const { return layout_.decoder && layout_.decoder->gives_masks(); }
 
   // Only a decoder joins the rows of a sample. Without one, a sample of several rows fails.
   void count_rows() {
@@ -132,6 +136,7 @@ class Predictor {
   void write(PredictionFile& file, int64_t sample, const std::string& name,
              const OrderedRecords::Rows& rows) const {
     if (!layout_.decoder) return file.add(name, rows.at(0));
+    if (masks_) return file.add_line(name, masks_->write(name, rows.at(0)));
     file.add_line(
         name, layout_.decoder->line(
                   {.rows = rows,
@@ -193,6 +198,10 @@ class Predictor {
     batch_size_ = std::min(job_.data.integer("batch_size"), std::ssize(group_));
     pipeline_ = data::make_prediction_pipeline(job_.data, std::move(group.source), image(),
                                                {.rank = options_.rank, .ranks = options_.world});
+    if (leads() && gives_masks()) {
+      masks_ = std::make_unique<PredictionMasks>(job_, pipeline_->image());
+    }
+    if (gives_masks()) fit_masks();
     values_.reset();  // its memory, before that of the next
     values_ = make_predicted_values(job_, device_, layout_, batch_size_, columns());
     TrainedWeights weights = last ? std::move(weights_) : weights_;
@@ -230,6 +239,13 @@ class Predictor {
       if (leads()) spdlog::info("{}{}", line, options_.world > 1 ? " (rank 0's part)" : "");
     }
     values_->set_rows(rows_of_tables_.get());
+  }
+
+  // The image may have another size than the job's model: that of the weights.
+  void fit_masks() {
+    const TrainingOptions options = training_options(job_, 1, columns(), false);
+    layout_.decoder = task_registry().get(job_.task).decoder(TaskContext{options});
+    layout_.numbers = static_cast<int64_t>(layout_.decoder->size());
   }
 
   // The network of embeddings has no head.
@@ -346,6 +362,7 @@ class Predictor {
   std::unique_ptr<data::InputPipeline> pipeline_;
   std::unique_ptr<SavedRows> rows_of_tables_;  // null: the model has none elsewhere
   std::unique_ptr<PredictedValues> values_;
+  std::unique_ptr<PredictionMasks> masks_;        // on rank 0, if the task predicts them
   std::vector<int64_t> rows_missing_;             // by sample: rows that have not come
   std::map<int64_t, OrderedRecords::Rows> rows_;  // on rank 0: of samples that miss some
   std::map<int64_t, std::string> why_;            // about rank 0's own samples
@@ -371,7 +388,8 @@ Schema predict_schema() {
             "checkpoint.weights")
       .as_path()
       .text("output", "predictions.jsonl",
-            "output file, one line per image or text; \"-\": standard output")
+            "output file, one line per image or text; \"-\": standard output; for classes of "
+            "pixels a folder, \"masks\" by default, of a PNG for each image and the file of lines")
       .as_path()
       .choice(
           "format", "auto", {"auto", "jsonl", "csv", "npy"},
