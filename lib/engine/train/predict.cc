@@ -205,7 +205,9 @@ class Predictor {
     values_.reset();  // its memory, before that of the next
     values_ = make_predicted_values(job_, device_, layout_, batch_size_, columns());
     TrainedWeights weights = last ? std::move(weights_) : weights_;
-    if (layout_.kind == PredictionLayout::Kind::kEmbedding) leave_out_heads(&weights.file);
+    if (layout_.kind == PredictionLayout::Kind::kEmbedding || gives_masks()) {
+      leave_out_heads(&weights.file);
+    }
     const auto lines = load_trained_weights(job_, &weights, values_->executor());
     for (const std::string& line : lines) {
       if (leads() && !said_weights_) spdlog::info("{}", line);
@@ -248,7 +250,7 @@ class Predictor {
     layout_.numbers = static_cast<int64_t>(layout_.decoder->size());
   }
 
-  // The network of embeddings has no head.
+  // The network of embeddings has no head, and that of masks no auxiliary one.
   void leave_out_heads(TensorFile* file) const {
     const Program& program = values_->executor().program();
     std::erase_if(file->tensors, [&](const auto& entry) {

@@ -180,8 +180,8 @@ TEST(SegmentationNetworks, Default_HaveTheKnownNumberOfParameters) {
                     .model_settings = ConfigTree().validate(def.schema),
                     .task = "segmentation",
                     .task_settings = TrainingOptions::default_task_settings("segmentation"),
-                    .batch = 1,
-                    .columns = pixel_columns({1, 3, 64, 64})});
+                    .batch = 2,
+                    .columns = pixel_columns({2, 3, 64, 64})});
     int64_t elements = 0;
     for (VarId id : program.parameters()) elements += program.var(id).shape.elements();
     return elements;
