@@ -191,6 +191,23 @@ bool AugmentChain::depends_on_place() const {
   });
 }
 
+void AugmentChain::move_mask(uint8_t* mask, uint64_t key) const {
+  for (const Stage& link : stages_) {
+    RandomStream random(key, link.colouring);
+    link.augment->move_mask(mask, image_, random);
+  }
+}
+
+void AugmentChain::check_masks(bool train) const {
+  for (const Stage& link : stages_) {
+    if (!link.augment->refuses_masks()) continue;
+    throw Error(
+        ErrorCode::kUsage,
+        "the classes of an image's pixels cannot follow the augmentation '" + link.placing + "'",
+        train ? "data.augment" : "data.eval", "switch it off");
+  }
+}
+
 bool AugmentChain::mixes() const {
   return std::any_of(stages_.begin(), stages_.end(),
                      [](const Stage& link) { return link.augment->mixes(); });

@@ -84,6 +84,10 @@ class Augment {
   virtual void colour(const ImagePlanes&, RandomStream&) const {}
   // Whether the result depends on where a pixel lies: the image must be mirrored before.
   virtual bool depends_on_place() const { return false; }
+  // Whether masks of pixels cannot follow what it does to an image.
+  virtual bool refuses_masks() const { return mixes(); }
+  // Moves a mask, height x width, as colour() moves the pixels, by the same draws.
+  virtual void move_mask(uint8_t* /*mask*/, const ImageShape&, RandomStream&) const {}
   virtual bool mixes() const { return false; }
   virtual BatchMix mix(const ImageShape&, RandomStream&) const { return {}; }
 };
@@ -146,6 +150,10 @@ class AugmentChain {
   bool depends_on_place() const;
   // Applies to planes of values in [0, 1].
   void colour(float* pixels, uint64_t key) const;
+  // Applies to the mask of such an image, which has its geometry already.
+  void move_mask(uint8_t* mask, uint64_t key) const;
+  // kUsage, naming an augmentation that masks of pixels cannot follow. train: of data.augment.
+  void check_masks(bool train) const;
   bool mixes() const;
   // Of several augmentations that mix, each batch draws one. Only if mixes().
   BatchMix mix(uint64_t key) const;

@@ -10,6 +10,7 @@ class PolicyAugment : public Augment {
   explicit PolicyAugment(std::unique_ptr<Policy> policy) : policy_(std::move(policy)) {}
   bool colours() const override { return true; }
   bool depends_on_place() const override { return true; }
+  bool refuses_masks() const override { return true; }
   void colour(const ImagePlanes& planes, RandomStream& random) const override {
     apply(policy_->draw(planes.image, random), planes);
   }

@@ -20,6 +20,7 @@ class RandomAffine : public Augment {
   explicit RandomAffine(AffineRanges ranges) : ranges_(std::move(ranges)) {}
   bool colours() const override { return true; }
   bool depends_on_place() const override { return true; }
+  bool refuses_masks() const override { return true; }
 
   void colour(const ImagePlanes& planes, RandomStream& random) const override {
     const auto both = [&](double most) { return random.uniform(-most, most); };

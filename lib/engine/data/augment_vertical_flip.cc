@@ -22,6 +22,13 @@ class VerticalFlip : public Augment {
       }
     }
   }
+  void move_mask(uint8_t* mask, const ImageShape& image, RandomStream& random) const override {
+    if (random.uniform() >= probability_) return;
+    for (int y = 0; y < image.height / 2; ++y) {
+      uint8_t* row = mask + int64_t{y} * image.width;
+      std::swap_ranges(row, row + image.width, mask + int64_t{image.height - 1 - y} * image.width);
+    }
+  }
 
  private:
   const double probability_;

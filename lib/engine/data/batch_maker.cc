@@ -20,8 +20,9 @@ SamplerOptions sampler_options(const InputPipeline::Options& options, const Sour
 BatchMaker::BatchMaker(std::unique_ptr<Source> source, AugmentChain chain,
                        const InputPipeline::Options& options)
     : source_(std::move(source)),
-      columns_(source_->columns()),
+      columns_(with_mask_size(source_->columns(), options.image.height, options.image.width)),
       has_images_(find_column(columns_, "image") != nullptr),
+      has_masks_(std::ranges::any_of(columns_, is_mask)),
       fills_(std::ranges::any_of(
           columns_, [](const Column& one) { return one.name != "image" && !is_class_label(one); })),
       weighs_(find_column(columns_, "loss_weight") != nullptr),
@@ -140,20 +141,30 @@ bool BatchMaker::make_image(SampleMaker& maker, BatchSlot& slot, int64_t i, int6
   if (damage_.is_stalled(sample, why)) return false;
   try {
     if (!options_.bytes) {
-      return maker.make(sample, key, static_cast<float*>(slot.image_at(i)), why);
+      return maker.make(sample, key, static_cast<float*>(slot.image_at(i)), why) &&
+             make_mask(maker, slot, i, sample, key, why);
     }
     bool flip = false;
     if (!maker.make_bytes(sample, key, static_cast<uint8_t*>(slot.image_at(i)), &flip, why)) {
       return false;
     }
     slot.flips[i] = flip ? 1 : 0;
-    return true;
+    return make_mask(maker, slot, i, sample, key, why);
   } catch (const ImageSizeError& error) {
     // Training and evaluation end: they would silently use only a part of the data.
     if (!options_.reports_damaged) throw;
     *why = error.failure() + "; " + error.next();
     return false;
   }
+}
+
+bool BatchMaker::make_mask(SampleMaker& maker, BatchSlot& slot, int64_t i, int64_t sample,
+                           uint64_t key, std::string* why) {
+  if (!has_masks_ || i >= options_.sampler.batch) return true;
+  int64_t labelled = 0;
+  if (!maker.make_mask(sample, key, slot.mask_at(i), &labelled, why)) return false;
+  if (float* to = slot.labelled_pixels_at(i)) *to = static_cast<float>(labelled);
+  return true;
 }
 
 // A source writes whole rows. Those of a shorter batch lack only padding.
@@ -185,6 +196,7 @@ void BatchMaker::fill(BatchSlot& slot, int64_t i, const Pick& pick, bool real) c
   const uint64_t key = source_key(sampler_, {sample, real, pick.draw});
   fill_columns(slot, i, key);
   if (!real) slot.clear_loss_weights(i);
+  if (!real) slot.clear_mask(i);
   slot.loss_weights[i] = real ? source_->weight(sample, key) : 0;
 }
 

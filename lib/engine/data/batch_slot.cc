@@ -42,6 +42,8 @@ void BatchSlot::prepare_columns(const Layout& layout, const Allocate& image_memo
     const bool made = column.name == "image" || is_class_label(column);
     column_of_.push_back(made ? -1 : static_cast<int>(batch.columns.size()));
     if (made) continue;
+    if (is_mask(column)) mask_ = column_of_.back();
+    if (column.name == kLabelledPixels) labelled_ = column_of_.back();
     const size_t bytes = layout.size * sample_bytes(column);
     batch.columns.push_back({column.name, column.dtype, {static_cast<std::byte*>(nullptr), bytes}});
     all += aligned(bytes);
@@ -79,6 +81,25 @@ std::vector<void*> BatchSlot::columns_at(int64_t i) {
     to.push_back(data.data() + i * (data.size() / batch.size));
   }
   return to;
+}
+
+std::byte* BatchSlot::column_at(int index, int64_t i) {
+  if (index < 0) return nullptr;
+  const std::span<std::byte> data = batch.columns[static_cast<size_t>(index)].data;
+  return data.data() + i * (static_cast<int64_t>(data.size()) / batch.size);
+}
+
+uint8_t* BatchSlot::mask_at(int64_t i) { return reinterpret_cast<uint8_t*>(column_at(mask_, i)); }
+
+float* BatchSlot::labelled_pixels_at(int64_t i) {
+  return reinterpret_cast<float*>(column_at(labelled_, i));
+}
+
+void BatchSlot::clear_mask(int64_t i) {
+  if (mask_ < 0) return;
+  const auto all = static_cast<int64_t>(batch.columns[static_cast<size_t>(mask_)].data.size());
+  std::memset(mask_at(i), kUnlabelledPixel, static_cast<size_t>(all / batch.size));
+  if (float* labelled = labelled_pixels_at(i)) *labelled = 0;
 }
 
 void BatchSlot::clear_loss_weights(int64_t i) {
@@ -163,6 +184,7 @@ void BatchSlot::blank(int64_t ignored_label) {
   for (const BatchColumn& column : batch.columns) {
     std::memset(column.data.data(), 0, column.data.size());
   }
+  for (int64_t i = 0; i < batch.size; ++i) clear_mask(i);
   std::fill(flips.begin(), flips.end(), uint8_t{0});
   std::fill(labels.begin(), labels.end(), ignored_label);
   std::fill(other_labels.begin(), other_labels.end(), ignored_label);

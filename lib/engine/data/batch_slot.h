@@ -93,6 +93,11 @@ struct BatchSlot {
   void set_length(int i);
   // The addresses of sample i in each of the source's columns, for Source::fill(). 0 <= i < size.
   std::vector<void*> columns_at(int64_t i);
+  // Room for the mask of sample i, and the place of its labelled pixels; null without masks.
+  uint8_t* mask_at(int64_t i);
+  float* labelled_pixels_at(int64_t i);
+  // Leaves no pixel of the mask labelled.
+  void clear_mask(int64_t i);
   // Sets the sample's weights in the loss to 0.
   void clear_loss_weights(int64_t i);
   // Mixes all images, once all items are made. The last image of the batch is the one before the
@@ -111,7 +116,9 @@ struct BatchSlot {
   // Allocates with image_memory, if it is set, or on the heap, owned by *owned.
   static void* allocate(size_t bytes, const Allocate& image_memory,
                         std::unique_ptr<void, FreeMemory>* owned);
-  void* memory_ = nullptr;  // memory of the images
+  std::byte* column_at(int index, int64_t i);
+  int mask_ = -1, labelled_ = -1;  // indexes in batch.columns; -1: no masks
+  void* memory_ = nullptr;         // memory of the images
   std::unique_ptr<void, FreeMemory> owned_, before_, owned_columns_;
   std::vector<int> column_of_;    // by the source's column: index in batch.columns; -1: none
   std::vector<Column> columns_;   // the source's, if rows have several lengths
@@ -193,10 +200,13 @@ class BatchMaker {
   void fill_columns(BatchSlot& slot, int64_t i, uint64_t key) const;
   bool make_image(SampleMaker& maker, BatchSlot& slot, int64_t i, int64_t sample, uint64_t key,
                   std::string* why);
+  bool make_mask(SampleMaker& maker, BatchSlot& slot, int64_t i, int64_t sample, uint64_t key,
+                 std::string* why);
 
   const std::shared_ptr<const Source> source_;
-  const std::vector<Column> columns_;       // the source's
-  const bool has_images_, fills_, weighs_;  // it has images, other columns, weights in the loss
+  const std::vector<Column> columns_;  // the source's
+  // It has images, masks, other columns, weights in the loss.
+  const bool has_images_, has_masks_, fills_, weighs_;
   const AugmentChain chain_;
   const InputPipeline::Options options_;
   DamagedSampleLog damage_;

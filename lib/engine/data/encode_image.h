@@ -17,4 +17,8 @@ std::string encode_jpeg(const std::vector<uint8_t>& pixels, int height, int widt
 // fails.
 std::string encode_png(std::span<const uint8_t> pixels, int height, int width, int channels);
 
+// A PNG file with a palette, that of Pascal VOC. numbers: height x width, one a pixel. "" if libpng
+// fails.
+std::string encode_index_png(std::span<const uint8_t> numbers, int height, int width);
+
 }  // namespace fleet::data

@@ -238,6 +238,10 @@ PackResult pack_images(const Settings& data, const std::string& folder, const Pa
         name, PackSplit{.samples = samples,
                         .file_samples = std::max((samples + kFiles - 1) / kFiles, kFewestSamples),
                         .fingerprint = fingerprint_text(*source)});
+    if (std::ranges::any_of(source->columns(), is_mask)) {
+      throw Error(ErrorCode::kUsage, "a pack holds images and labels, and these images have masks",
+                  "data.source", "train on the files");
+    }
     if (!find_column(source->columns(), "image")) {
       throw Error(ErrorCode::kUsage, "the source '" + data.text("source") + "' has no images",
                   "data.source", "pack images only");

@@ -193,6 +193,9 @@ Schema data_schema(const std::string& source);
 // kUsage for another kind of reader.
 void expand_reader_keys(ConfigTree* tree);
 
+// The chain of evaluations and predictions (data.eval).
+AugmentChain evaluation_chain(const Settings& data, const ImageShape& image);
+
 // The columns of the samples, as the source declares them for these settings. Opens no data.
 std::vector<Column> declared_columns(const Settings& data, const PipelineContext& context);
 

@@ -92,13 +92,37 @@ bool SampleMaker::others_answer(int64_t index) {
   return false;
 }
 
-bool SampleMaker::read(int64_t index, Sample* sample, std::string* why) {
+MaskFile SampleMaker::read_mask_once(int64_t index) {
+  watchdog_.begin(index);
+  try {
+    const MaskFile file = source_.read_mask(index, mask_bytes_);
+    watchdog_.end();
+    return file;
+  } catch (const Error&) {
+    watchdog_.end();
+    throw;
+  }
+}
+
+bool SampleMaker::make_mask(int64_t index, uint64_t key, uint8_t* out, int64_t* labelled,
+                            std::string* why) {
+  MaskFile file;
+  if (!read(
+          index, [&] { file = read_mask_once(index); }, why))
+    return false;
+  const TraceSpan span(TraceName::kDecode, index);
+  if (!mask_maker_.make(file, geometry_, out, labelled, why)) return false;
+  chain_.move_mask(out, key);
+  return true;
+}
+
+bool SampleMaker::read(int64_t index, const std::function<void()>& once, std::string* why) {
   const TraceSpan span(TraceName::kRead, index);
   const auto begun = std::chrono::steady_clock::now();
   ReadRetry retry(*storage_);
   for (bool done = false; !done;) {
     try {
-      *sample = read_once(index);
+      once();
       done = true;
     } catch (const SystemError& error) {
       *why = error.failure();
@@ -149,6 +173,7 @@ bool SampleMaker::make_planes(int64_t index, uint64_t key, const Target& target,
   CropGeometry geometry =
       chain_.set_geometry(height, width, key, [&] { return source_.name(index); });
   if (viewed_) apply(viewed_->view(index), &geometry);
+  geometry_ = geometry;
   if (target.flip) *target.flip = mirrors_ ? false : std::exchange(geometry.flip, false);
   Pixels pixels;
   if (cached) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "data/exact_resize.h"
 #include "data/image_cache.h"
 #include "data/image_view.h"
+#include "data/mask_maker.h"
 #include "data/resize.h"
 #include "data/source.h"
 #include "data/storage.h"
@@ -92,6 +94,8 @@ class SampleMaker {
   // the normalising device whether to mirror it: never if the augmentation depends on where pixels
   // lie.
   bool make_bytes(int64_t index, uint64_t key, uint8_t* out, bool* flip, std::string* why);
+  // Writes the mask of the sample that was made last, by the same draws (mask_maker.h). As make().
+  bool make_mask(int64_t index, uint64_t key, uint8_t* out, int64_t* labelled, std::string* why);
   // Whether the last sample could not be made because the file system refused to read it.
   bool unreadable() const { return unreadable_; }
   ReadWatchdog& watchdog() { return watchdog_; }
@@ -101,7 +105,12 @@ class SampleMaker {
   struct Target;  // the output that make() and make_bytes() request
   Sample read_once(int64_t index);
   bool others_answer(int64_t index);
-  bool read(int64_t index, Sample* sample, std::string* why);
+  bool read(int64_t index, Sample* sample, std::string* why) {
+    return read(
+        index, [&] { *sample = read_once(index); }, why);
+  }
+  bool read(int64_t index, const std::function<void()>& once, std::string* why);
+  MaskFile read_mask_once(int64_t index);
   bool make_planes(int64_t index, uint64_t key, const Target& target, std::string* why);
   Pixels pixels_of(const Sample& sample, int64_t index);
   bool decode(int64_t index, const CropGeometry& geometry, Pixels* pixels);
@@ -119,9 +128,11 @@ class SampleMaker {
   ReadWatchdog watchdog_;
   int64_t reading_ns_ = 0;
   Decoder decoder_;
+  CropGeometry geometry_;  // the last image's
   Resizer resizer_;
   ExactResizer exact_resizer_;
-  std::vector<uint8_t> scratch_, spread_;
+  MaskMaker mask_maker_;
+  std::vector<uint8_t> scratch_, spread_, mask_bytes_;
   std::vector<float> planes_;  // an image that is converted to bytes
 };
 

@@ -100,13 +100,16 @@ Interpolation interpolation_of(const Settings& data, bool train) {
   return interpolation;
 }
 
-AugmentChain chain_of(const Settings& data, bool train, const ImageShape& image) {
-  return {data.section(train ? "augment" : "eval"),
-          train,
-          image,
-          data.numbers("mean"),
-          data.numbers("std"),
-          interpolation_of(data, train)};
+AugmentChain chain_of(const Settings& data, bool train, const ImageShape& image,
+                      const std::vector<Column>& columns) {
+  AugmentChain chain{data.section(train ? "augment" : "eval"),
+                     train,
+                     image,
+                     data.numbers("mean"),
+                     data.numbers("std"),
+                     interpolation_of(data, train)};
+  if (std::ranges::any_of(columns, is_mask)) chain.check_masks(train);
+  return chain;
 }
 
 // The dimensions of the samples of a split, as far as the settings tell them.
@@ -144,6 +147,10 @@ InputPipeline::Options options_of(const Settings& data, const ImageShape& image,
 
 }  // namespace
 
+AugmentChain evaluation_chain(const Settings& data, const ImageShape& image) {
+  return chain_of(data, false, image, {});
+}
+
 std::vector<Column> declared_columns(const Settings& data, const PipelineContext& context) {
   const SourceType& type = sources().get(data.text("source"));
   if (!type.columns) return Source::labelled_images();
@@ -156,7 +163,7 @@ std::unique_ptr<InputPipeline> make_prediction_pipeline(const Settings& data,
                                                         const PipelineContext& context) {
   const bool images = find_column(source->columns(), "image") != nullptr;
   image = images ? checked_image(data, *source, image) : ImageShape{};
-  AugmentChain chain = images ? chain_of(data, false, image) : AugmentChain();
+  AugmentChain chain = images ? chain_of(data, false, image, source->columns()) : AugmentChain();
   InputPipeline::Options options = options_of(data, image, context);
   options.reports_damaged = true;
   options.sampler.batch = std::min(options.sampler.batch, source->size());
@@ -179,8 +186,8 @@ DataOutline check_data_settings(const Settings& data, const PipelineContext& con
   if (outline.has_test && !splits) outline_of(data, false, context);
   if (!find_column(columns, "image")) return outline;
   if (outline.image.count() == 0) return outline;
-  chain_of(data, true, outline.image);
-  if (outline.has_test) chain_of(data, false, outline.image);
+  chain_of(data, true, outline.image, columns);
+  if (outline.has_test) chain_of(data, false, outline.image, columns);
   return outline;
 }
 
@@ -191,7 +198,7 @@ std::unique_ptr<InputPipeline> make_pipeline(const Settings& data, bool train,
   if (!source) return nullptr;
   const bool images = find_column(source->columns(), "image") != nullptr;
   const ImageShape image = images ? checked_image(data, *source, {}) : ImageShape{};
-  AugmentChain chain = images ? chain_of(data, train, image) : AugmentChain();
+  AugmentChain chain = images ? chain_of(data, train, image, source->columns()) : AugmentChain();
   InputPipeline::Options options = options_of(data, image, context);
   options.lengths = batch_lengths(data, source->columns());
   options.fail_on_damaged = data.text("on_damaged") == "fail";

@@ -25,6 +25,10 @@ Sample Source::read(int64_t index, std::vector<uint8_t>& /*scratch*/) const {
   FLEET_CHECK(false, "read() of a source without images: " + name(index));
 }
 
+MaskFile Source::read_mask(int64_t index, std::vector<uint8_t>& /*scratch*/) const {
+  FLEET_CHECK(false, "read_mask() of a source without masks: " + name(index));
+}
+
 std::vector<std::string> Source::texts(int64_t index, const std::string& what) const {
   FLEET_CHECK(false, "texts() of a source without '" + what + "': " + name(index));
 }

@@ -24,6 +24,30 @@ struct Sample {
   int height = 0, width = 0, channels = 0;  // raw pixels'; 0 if encoded
 };
 
+// The classes of an image's pixels, in a file.
+struct MaskFile {
+  std::span<const uint8_t> bytes;
+  std::string name;     // for messages, safe to print on a terminal
+  int64_t classes = 0;  // labels must be below this, or 255
+};
+
+// Whether Source::read_mask() gives this column: the class of each pixel of a sample's image,
+// uint8, 255 where there is none. Ragged in a source; the pipeline decodes and moves it with the
+// image. Next to it a source has the column "labelled_pixels", float32, which the pipeline writes,
+// too.
+inline bool is_mask(const Column& column) {
+  return column.name == "mask" && column.dtype == DType::kUInt8;
+}
+inline constexpr const char* kLabelledPixels = "labelled_pixels";
+// Columns with the size of the masks and images of a batch.
+inline std::vector<Column> with_mask_size(std::vector<Column> columns, int64_t height,
+                                          int64_t width) {
+  for (Column& column : columns) {
+    if (is_mask(column)) column = {"mask", DType::kUInt8, {height, width}};
+  }
+  return columns;
+}
+
 // Whether Source::label() gives this column: the class of a sample. A "label" of another type is a
 // column like others.
 inline bool is_class_label(const Column& column) {
@@ -70,6 +94,8 @@ class Source {
   virtual Sample read_start(int64_t index, size_t /*bytes*/, std::vector<uint8_t>& scratch) const {
     return read(index, scratch);
   }
+  // For a column "mask": that of sample `index`. As read().
+  virtual MaskFile read_mask(int64_t index, std::vector<uint8_t>& scratch) const;
   // For messages, safe to print on a terminal: a path, or "train-images[17]".
   virtual std::string name(int64_t index) const = 0;
   // Texts of a sample that metrics need beyond numbers, by their name: a question has a "context"

@@ -23,6 +23,9 @@ class Subset : public Source {
   Sample read_start(int64_t index, size_t bytes, std::vector<uint8_t>& scratch) const override {
     return all_->read_start(indices_[index], bytes, scratch);
   }
+  MaskFile read_mask(int64_t index, std::vector<uint8_t>& scratch) const override {
+    return all_->read_mask(indices_[index], scratch);
+  }
   std::string name(int64_t index) const override { return all_->name(indices_[index]); }
   std::vector<std::string> class_names() const override { return all_->class_names(); }
   std::vector<Column> columns() const override { return all_->columns(); }

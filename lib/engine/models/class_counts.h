@@ -44,6 +44,10 @@ class ClassCounts : public EvaluationCollector {
   // The class of the largest logit, as the accuracy counts it: a logit that is not a number is the
   // lowest, and no hit.
   static int64_t predicted_class(std::span<const float> logits, int64_t label);
+  // Skips labels outside the classes.
+  void count_pair(int64_t own, int64_t predicted) {
+    if (own >= 0 && own < classes_) counts_[own * classes_ + predicted] += 1;
+  }
 
  private:
   int64_t classes_;

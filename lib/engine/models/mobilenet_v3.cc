@@ -1,5 +1,7 @@
 // mobilenet_v3_small, mobilenet_v3_large: Howard et al. 2019; torchvision's names and
 // initialisation.
+#include "models/mobilenet_v3.h"
+
 #include "models/model.h"
 #include "models/network.h"
 
@@ -10,6 +12,7 @@ struct Bottleneck {
   int64_t kernel, expanded, channels;
   bool squeezes, hard;  // squeeze and excitation; hardswish, else relu
   int64_t stride;
+  int64_t dilation = 1;
 };
 struct Form {
   std::vector<Bottleneck> blocks;
@@ -82,7 +85,8 @@ class MobilenetV3Builder {
                 {.channels = expanded,
                  .kernel = block.kernel,
                  .stride = block.stride,
-                 .padding = block.kernel / 2,
+                 .padding = block.kernel / 2 * block.dilation,
+                 .dilation = block.dilation,
                  .groups = expanded},
                 activation);
     if (block.squeezes) {
@@ -100,20 +104,38 @@ class MobilenetV3Builder {
   const double width_;
 };
 
-VarId build(Network& network, VarId image, const Settings& settings, const Form& form) {
-  MobilenetV3Builder builder(network, settings.number("width"));
-  VarId x = builder.conv_bn(image, "features.0",
+// The outputs of torchvision's `features`, whose names begin with `prefix`. dilated: the blocks
+// from the last stride on have stride 1, and their convolutions are dilated by 2.
+std::vector<VarId> features_of(Network& network, VarId image, const Form& form, double width,
+                               const std::string& prefix, bool dilated) {
+  MobilenetV3Builder builder(network, width);
+  const auto name = [&](size_t number) { return prefix + std::to_string(number); };
+  VarId x = builder.conv_bn(image, name(0),
                             {.channels = builder.wide(16), .kernel = 3, .stride = 2, .padding = 1},
                             "hardswish");
-  network.block("features.0", x);
-  int number = 1;
-  for (const Bottleneck& block : form.blocks) {
-    x = builder.bottleneck(x, "features." + std::to_string(number++), block);
+  std::vector<VarId> outputs = {network.block(name(0), x)};
+  constexpr size_t kLastStage = 3;  // blocks
+  for (size_t i = 0; i < form.blocks.size(); ++i) {
+    Bottleneck block = form.blocks[i];
+    if (dilated && i + kLastStage >= form.blocks.size()) {
+      block.stride = 1;
+      block.dilation = 2;
+    }
+    x = builder.bottleneck(x, name(outputs.size()), block);
+    outputs.push_back(x);
   }
-  x = builder.conv_bn(x, "features." + std::to_string(number),
-                      {.channels = 6 * network.shape(x)[1], .kernel = 1}, "hardswish");
+  x = builder.conv_bn(x, name(outputs.size()), {.channels = 6 * network.shape(x)[1], .kernel = 1},
+                      "hardswish");
+  outputs.push_back(x);
+  return outputs;
+}
+
+VarId build(Network& network, VarId image, const Settings& settings, const Form& form) {
+  const double width = settings.number("width");
+  VarId x = features_of(network, image, form, width, "features.", false).back();
+  const int64_t hidden = MobilenetV3Builder(network, width).wide(form.last);
   x = network.linear("classifier.0", network.flatten(network.global_pool(x)),
-                     {.features = builder.wide(form.last), .init = WeightInit::kNormal001});
+                     {.features = hidden, .init = WeightInit::kNormal001});
   x = network.dropout(network.activation("hardswish", x), settings.number("dropout"));
   return network.linear(
       "classifier.3", x,
@@ -131,6 +153,11 @@ void define_mobilenet_v3(ModelDef& def, const Form& form) {
 }
 
 }  // namespace
+
+std::vector<VarId> dilated_mobilenet_v3_large(Network& network, VarId image,
+                                              const std::string& prefix) {
+  return features_of(network, image, large(), 1, prefix, true);
+}
 
 FLEET_MODEL(mobilenet_v3_small) { define_mobilenet_v3(def, small()); }
 FLEET_MODEL(mobilenet_v3_large) { define_mobilenet_v3(def, large()); }

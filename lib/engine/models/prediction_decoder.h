@@ -42,6 +42,8 @@ class PredictionDecoder {
 
   // The key of a sample's name in the output.
   virtual std::string name_key() const { return "file"; }
+  // Whether the numbers are classes of an image's pixels, for a file of their own.
+  virtual bool gives_masks() const { return false; }
   // Whether lines list candidates.
   virtual bool lists() const { return false; }
 };

@@ -7,52 +7,62 @@ namespace {
 
 class ResnetBuilder {
  public:
-  ResnetBuilder(Network& network, const Settings& settings, const ResnetForm& form)
-      : net_(network),
-        form_(form),
-        last_scale_(settings.boolean("zero_init_residual") ? 0 : 1),
-        width_(settings.integer("width")),
-        classes_(settings.integer("num_classes")) {}
+  ResnetBuilder(Network& network, const ResnetForm& form, const std::string& prefix, int64_t width,
+                double last_scale)
+      : net_(network), form_(form), prefix_(prefix), last_scale_(last_scale), width_(width) {}
 
-  VarId build(VarId image) {
-    VarId x = form_.deep ? deep_stem(image) : conv_bn(image, "conv1", "bn1", width_, 7, 2);
-    x = net_.block("stem", net_.pool(net_.relu(x), {.kernel = 3, .stride = 2, .padding = 1}));
+  std::vector<VarId> stages(VarId image) {
+    VarId x = form_.deep ? deep_stem(image)
+                         : conv_bn(image, prefix_ + "conv1", prefix_ + "bn1", width_, 7, 2);
+    x = net_.block(prefix_ + "stem",
+                   net_.pool(net_.relu(x), {.kernel = 3, .stride = 2, .padding = 1}));
+    std::vector<VarId> outputs;
     for (size_t stage = 0; stage < form_.blocks.size(); ++stage) {
+      // The first block of a dilated stage still has the dilation of the stage before.
+      const int64_t stride = stage > 0 && !(form_.dilated && stage >= 2) ? 2 : 1;
+      const int64_t last_dilation = dilation_;
+      if (form_.dilated && stage >= 2) dilation_ *= 2;
       for (int i = 0; i < form_.blocks[stage]; ++i) {
-        const std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(i);
-        x = block(x, name + ".", width_ << stage, stage > 0 && i == 0 ? 2 : 1);
+        const std::string name =
+            prefix_ + "layer" + std::to_string(stage + 1) + "." + std::to_string(i);
+        x = block(x, name + ".", width_ << stage, i == 0 ? stride : 1,
+                  i == 0 ? last_dilation : dilation_);
         net_.block(name, x);
       }
+      outputs.push_back(x);
     }
-    return net_.linear("fc", net_.flatten(net_.global_pool(x)), {.features = classes_});
+    return outputs;
   }
 
  private:
   VarId conv_bn(VarId x, const std::string& conv, const std::string& bn, int64_t channels,
-                int64_t kernel, int64_t stride, double scale = 1, int64_t groups = 1) {
+                int64_t kernel, int64_t stride, double scale = 1, int64_t groups = 1,
+                int64_t dilation = 1) {
     x = net_.conv2d(conv, x,
                     {.channels = channels,
                      .kernel = kernel,
                      .stride = stride,
-                     .padding = kernel / 2,
+                     .padding = kernel / 2 * dilation,
+                     .dilation = dilation,
                      .groups = groups});
     return net_.batch_norm(bn, x, {.scale = scale});
   }
 
   VarId deep_stem(VarId x) {
     const int64_t half = std::max<int64_t>(width_ / 2, 1);
-    x = net_.relu(conv_bn(x, "conv1.0", "conv1.1", half, 3, 2));
-    x = net_.relu(conv_bn(x, "conv1.3", "conv1.4", half, 3, 1));
-    return conv_bn(x, "conv1.6", "bn1", width_, 3, 1);
+    x = net_.relu(conv_bn(x, prefix_ + "conv1.0", prefix_ + "conv1.1", half, 3, 2));
+    x = net_.relu(conv_bn(x, prefix_ + "conv1.3", prefix_ + "conv1.4", half, 3, 1));
+    return conv_bn(x, prefix_ + "conv1.6", prefix_ + "bn1", width_, 3, 1);
   }
 
-  VarId block(VarId x, const std::string& name, int64_t width, int64_t stride) {
+  VarId block(VarId x, const std::string& name, int64_t width, int64_t stride, int64_t dilation) {
     const int64_t outputs = form_.bottleneck ? 4 * width : width;
     VarId y;
     if (form_.bottleneck) {
       const int64_t inner = width * form_.group_width / 64 * form_.groups;
       y = net_.relu(conv_bn(x, name + "conv1", name + "bn1", inner, 1, 1));
-      y = net_.relu(conv_bn(y, name + "conv2", name + "bn2", inner, 3, stride, 1, form_.groups));
+      y = net_.relu(
+          conv_bn(y, name + "conv2", name + "bn2", inner, 3, stride, 1, form_.groups, dilation));
       y = conv_bn(y, name + "conv3", name + "bn3", outputs, 1, 1, last_scale_);
     } else {
       y = net_.relu(conv_bn(x, name + "conv1", name + "bn1", width, 3, stride));
@@ -74,11 +84,18 @@ class ResnetBuilder {
 
   Network& net_;
   const ResnetForm& form_;
+  const std::string prefix_;
   double last_scale_;
-  int64_t width_, classes_;
+  int64_t width_;
+  int64_t dilation_ = 1;
 };
 
 }  // namespace
+
+std::vector<VarId> resnet_stages(Network& network, VarId image, const ResnetForm& form,
+                                 const std::string& prefix, int64_t width) {
+  return ResnetBuilder(network, form, prefix, width, 1).stages(image);
+}
 
 void define_resnet(ModelDef& def, const ResnetForm& form) {
   def.help = form.deep ? "residual network of the form D, timm's names"
@@ -88,7 +105,11 @@ void define_resnet(ModelDef& def, const ResnetForm& form) {
                             "initialise the scale of each block's last batch norm with zero")
                    .integer("width", 64, 1, 4096, "channels of the first stage");
   def.build = image_classifier([form](Network& network, VarId image, const Settings& settings) {
-    return ResnetBuilder(network, settings, form).build(image);
+    const double last_scale = settings.boolean("zero_init_residual") ? 0 : 1;
+    ResnetBuilder builder(network, form, "", settings.integer("width"), last_scale);
+    const VarId x = builder.stages(image).back();
+    return network.linear("fc", network.flatten(network.global_pool(x)),
+                          {.features = settings.integer("num_classes")});
   });
 }
 

@@ -175,6 +175,7 @@ std::string other_model(const std::vector<std::string>& wanted,
 std::string kind_of_model(const std::vector<std::string>& outputs) {
   if (gives(outputs, "masked_hidden")) return "an encoder of texts";
   if (gives(outputs, "head")) return "a language model";
+  if (gives(outputs, "pixel_logits")) return "a network with a class of each pixel";
   return gives(outputs, "logits") ? "a classifier"
                                   : "a model with the outputs " + join(outputs, ", ");
 }

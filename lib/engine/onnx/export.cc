@@ -20,7 +20,7 @@ namespace {
 
 namespace pb = onnx_proto;
 
-constexpr char kImage[] = "image", kLogits[] = "logits";
+constexpr char kImage[] = "image", kLogits[] = "logits", kPixelLogits[] = "pixel_logits";
 constexpr int kIrVersion = 8;
 constexpr int64_t kOnnxLength = 1;  // no operation of texts depends on it
 
@@ -128,6 +128,11 @@ std::string file_of(const Job& job, const OnnxNetwork& network, Executor& weight
 std::unique_ptr<Executor> loaded(const Job& job, OnnxNetwork network, Device& device,
                                  TrainedWeights* weights) {
   const std::vector<VarId> results = network.results();
+  // A head of the training only.
+  std::erase_if(weights->file.tensors, [&](const auto& entry) {
+    return entry.first.starts_with("aux_classifier.") &&
+           network.program.find(entry.first) == kNoVar;
+  });
   auto executor = std::make_unique<Executor>(plan_program(std::move(network.program), results),
                                              device, nullptr);
   executor->initialize(static_cast<uint64_t>(job.train.integer("seed")));
@@ -154,19 +159,25 @@ OnnxNetwork image_network(const Job& job, const Shape& image, int64_t batch) {
       built.program.feed(kImage, DType::kFloat32, {batch, image[0], image[1], image[2]});
   Network network(built.program, section, false, kNoVar);
   const ModelDef& model = model_registry().get(job.model_name);
-  if (model.inputs != std::vector<std::string>{kImage} ||
-      std::ranges::find(model.outputs, kLogits) == model.outputs.end()) {
+  const auto gives = [&](const char* name) {
+    return std::ranges::find(model.outputs, name) != model.outputs.end();
+  };
+  const bool pixels = gives(kPixelLogits);
+  if (model.inputs != std::vector<std::string>{kImage} || (!gives(kLogits) && !pixels)) {
     throw Error(ErrorCode::kUnsupported,
                 "the model " + job.model_name + " does not turn an image into logits",
                 "ONNX export", "export a classifier of images, or a language model");
   }
   const NamedVars inputs = {{kImage, feed}, {"sample_key", kNoVar}};
-  const VarId logits = model.build(network, inputs, job.model).at(kLogits);
+  const char* output = pixels ? kPixelLogits : kLogits;
+  const VarId logits = model.build(network, inputs, job.model).at(output);
   std::vector<std::string> dims = {"batch"};
   for (int d = 0; d < 3; ++d) dims.push_back(std::to_string(image[d]));
   built.inputs = {{kImage, kNoVar, DType::kFloat32, dims}};
-  const std::string classes = std::to_string(built.program.var(logits).shape[1]);
-  built.outputs = {{kLogits, logits, DType::kFloat32, {"batch", classes}}};
+  const Shape& shape = built.program.var(logits).shape;
+  std::vector<std::string> sizes = {"batch"};
+  for (int d = 1; d < shape.rank(); ++d) sizes.push_back(std::to_string(shape[d]));
+  built.outputs = {{output, logits, DType::kFloat32, sizes}};
   return built;
 }
 

@@ -13,9 +13,10 @@ namespace fleet {
 // Writes the job's network, as an evaluation computes it, to `path`. Returns a one-line summary.
 //
 // A classifier of images: input "image", float32 [batch, C, H, W] with a dynamic batch, made of
-// pixels as (pixel / 255 - mean) / std; output "logits", float32 [batch, num_classes]. The metadata
-// have "model", "mean", "std" and, if the weights' file states them, "classes" and "image"
-// (train/model_card.h). The image size comes from the weights' file, otherwise the job's.
+// pixels as (pixel / 255 - mean) / std; output "logits", float32 [batch, num_classes], or
+// "pixel_logits" [batch, num_classes, H, W]. The metadata have "model", "mean", "std" and, if the
+// weights' file states them, "classes" and "image" (train/model_card.h). The image size comes from
+// the weights' file, otherwise the job's.
 //
 // A language model: inputs "input_ids" and "attention_mask" (1 for tokens, 0 for padding), int64
 // [batch, length] with a dynamic batch and length, of bert also "token_type_ids", and for masked

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "optim/parameter_groups.h"
 #include "tensor/float16.h"
+#include "train/backbone_weights.h"
 #include "train/checkpoint_content.h"
 #include "train/image_weights.h"
 #include "train/language_weights.h"
@@ -305,6 +306,11 @@ static std::vector<std::string> fit_weights(const std::string& path, const Weigh
   *vars = model_vars(program);
   WeightsOptions options = given;
   std::vector<std::string> lines = fit_images(path, program, &options, file);
+  if (!options.complete) {
+    BackboneFit backbone = fit_backbone(*vars, file);
+    options.skip.insert(options.skip.end(), backbone.skipped.begin(), backbone.skipped.end());
+    for (std::string& line : backbone.lines) lines.push_back(std::move(line));
+  }
   for (std::string& line : fit_names(path, options, names_of(*vars), file, vars)) {
     lines.push_back(std::move(line));
   }

@@ -21,7 +21,8 @@ static std::vector<Column> with_image(std::vector<Column> columns, const Shape& 
   for (Column& column : columns) {
     if (column.name == "image" && column.ragged) column = {"image", DType::kFloat32, image};
   }
-  return columns;
+  if (image.rank() != 3) return columns;
+  return data::with_mask_size(std::move(columns), image[1], image[2]);
 }
 
 std::vector<Column> columns_of(const data::InputPipeline& pipeline) {

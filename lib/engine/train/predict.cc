@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "data/pipeline.h"
+#include "models/task.h"
 #include "observe/rank_progress.h"
 #include "train/activation_pictures.h"
 #include "train/averaged_rows.h"
@@ -19,6 +20,7 @@
 #include "train/job_task.h"
 #include "train/predicted_values.h"
 #include "train/prediction_file.h"
+#include "train/prediction_masks.h"
 #include "train/rank_coordinator.h"
 #include "train/start_comparison.h"
 #include "train/trained_weights.h"
@@ -92,7 +94,8 @@ class Predictor {
 
   PredictResult run() {
     if (leads()) {
-      const std::string& output = job_.settings.text("predict.output");
+      const std::string output =
+          gives_masks() ? mask_lines(job_) : job_.settings.text("predict.output");
       records_ = std::make_unique<OrderedRecords>(
           open_prediction_file(prediction_format(job_.settings), output, layout_, count()),
           [this](PredictionFile& file, int64_t sample, const std::string& name,
@@ -119,6 +122,7 @@ class Predictor {
  private:
   bool leads() const { return options_.rank == 0; }
   int64_t count() const { return std::ssize(samples_.names); }
+  bool gives_masks() const { return layout_.decoder && layout_.decoder->gives_masks(); }
 
   // Only a decoder joins the rows of a sample. Without one, a sample of several rows fails.
   void count_rows() {
@@ -139,6 +143,7 @@ class Predictor {
   void write(PredictionFile& file, int64_t sample, const std::string& name,
              const OrderedRecords::Rows& rows) const {
     if (!layout_.decoder) return file.add(name, averaged_.join(rows));
+    if (masks_) return file.add_line(name, masks_->write(name, rows.at(0)));
     file.add_line(
         name, layout_.decoder->line(
                   {.rows = rows,
@@ -208,10 +213,16 @@ class Predictor {
     }
     pipeline_ = data::make_prediction_pipeline(job_.data, std::move(group.source), image(),
                                                {.rank = options_.rank, .ranks = options_.world});
+    if (leads() && gives_masks()) {
+      masks_ = std::make_unique<PredictionMasks>(job_, pipeline_->image());
+    }
+    if (gives_masks()) fit_masks();
     values_.reset();  // its memory, before that of the next
     values_ = make_predicted_values(job_, device_, averaged_.layout(), batch_size_, columns());
     TrainedWeights weights = last ? std::move(weights_) : weights_;
-    if (layout_.kind == PredictionLayout::Kind::kEmbedding) leave_out_heads(&weights.file);
+    if (layout_.kind == PredictionLayout::Kind::kEmbedding || gives_masks()) {
+      leave_out_heads(&weights.file);
+    }
     prepare_maps(weights);
     const auto lines = load_trained_weights(job_, &weights, values_->executor());
     for (const std::string& line : lines) {
@@ -257,7 +268,14 @@ class Predictor {
     values_->set_rows(rows_of_tables_.get());
   }
 
-  // The network of embeddings has no head.
+  // The image may have another size than the job's model: that of the weights.
+  void fit_masks() {
+    const TrainingOptions options = training_options(job_, 1, columns(), false);
+    layout_.decoder = task_registry().get(job_.task).decoder(TaskContext{options});
+    layout_.numbers = static_cast<int64_t>(layout_.decoder->size());
+  }
+
+  // The network of embeddings has no head, and that of masks no auxiliary one.
   void leave_out_heads(TensorFile* file) const {
     const Program& program = values_->executor().program();
     std::erase_if(file->tensors, [&](const auto& entry) {
@@ -386,6 +404,7 @@ class Predictor {
   std::unique_ptr<PredictedValues> values_;
   std::vector<std::string> map_names_;            // by sample; empty without maps
   std::unique_ptr<ActivationPictures> maps_;      // null: none
+  std::unique_ptr<PredictionMasks> masks_;        // on rank 0, if the task predicts them
   std::vector<int64_t> rows_missing_;             // by sample: rows that have not come
   std::map<int64_t, OrderedRecords::Rows> rows_;  // on rank 0: of samples that miss some
   std::map<int64_t, std::string> why_;            // about rank 0's own samples
@@ -411,7 +430,8 @@ Schema predict_schema() {
             "checkpoint.weights")
       .as_path()
       .text("output", "predictions.jsonl",
-            "output file, one line per image or text; \"-\": standard output")
+            "output file, one line per image or text; \"-\": standard output; for classes of "
+            "pixels a folder, \"masks\" by default, of a PNG for each image and the file of lines")
       .as_path()
       .choice(
           "format", "auto", {"auto", "jsonl", "csv", "npy"},

@@ -239,6 +239,58 @@ class EmbeddedImages : public PredictedValues {
   std::vector<float> values_;
 };
 
+// Classes of pixels. Only the evaluation's network is built: one image is too few for batch norms
+// behind a pooling, in training.
+class PixelValues : public PredictedValues {
+ public:
+  PixelValues(const Job& job, Device& device, const PredictionLayout& layout, int64_t batch,
+              const std::vector<Column>& columns)
+      : layout_(layout) {
+    Program program;
+    const SectionId section =
+        program.add_section("evaluate", {.training = false, .evaluation = true});
+    const Shape image = image_of_columns(columns);
+    image_ = program.feed("image", DType::kFloat32, {batch, image[0], image[1], image[2]});
+    Network network(program, section, false, kNoVar);
+    network.set_wanted_outputs({layout.decoder->output()});
+    if (job.model.has(kBatchNormEpsilon)) {
+      network.set_batch_norm_epsilon(job.model.number(kBatchNormEpsilon));
+    }
+    const NamedVars inputs = {{"image", image_}, {"sample_key", kNoVar}};
+    output_ = find_var(model_registry().get(job.model_name).build(network, inputs, job.model),
+                       layout.decoder->output());
+    for (Op& op : program.ops()) {
+      if (op.attributes.has("winograd")) {
+        op.attributes.set("winograd", job.model.boolean("winograd"));
+      }
+    }
+    executor_ = planned(job, device, std::move(program), output_);
+  }
+
+  Executor& executor() override { return *executor_; }
+
+  void run(const data::Batch& batch) override {
+    feed_column(*executor_, image_, batch.column("image"));
+    executor_->run({.evaluate = true, .fetch = true});
+    values_ = executor_->values<float>(output_);
+    samples_ = batch.size;
+  }
+
+  void read(int64_t i, std::span<double> numbers) override {
+    layout_.decoder->read(
+        {.size = samples_,
+         .output = [&](const std::string&) { return std::span<const float>(values_); }},
+        i, numbers);
+  }
+
+ private:
+  const PredictionLayout layout_;
+  VarId image_ = kNoVar, output_ = kNoVar;
+  int64_t samples_ = 0;
+  std::unique_ptr<Executor> executor_;
+  std::vector<float> values_;
+};
+
 [[noreturn]] void refuse(const std::string& key, const std::string& what, const std::string& next) {
   throw Error(ErrorCode::kUsage, what, "predict." + key, next);
 }
@@ -344,6 +396,9 @@ std::unique_ptr<PredictedValues> make_predicted_values(const Job& job, Device& d
   }
   if (layout.kind == Kind::kEmbedding) {
     return std::make_unique<EmbeddedTexts>(job, device, batch, columns);
+  }
+  if (layout.decoder && layout.decoder->gives_masks()) {
+    return std::make_unique<PixelValues>(job, device, layout, batch, columns);
   }
   return std::make_unique<TaskValues>(job, device, layout, batch, columns);
 }

@@ -36,6 +36,20 @@ FLEET_ONNX(reshape) {
   context.node("Reshape", {context.input(0), context.graph.integers(shape)});
 }
 
+// `sizes` has the batch and the channels of x, whatever they are.
+FLEET_ONNX(resize_bilinear) {
+  const Integers& size = context.attributes().integers("size");
+  OnnxGraph& graph = context.graph;
+  const std::string shape = graph.node("Shape", {context.input(0)});
+  const std::string kept =
+      graph.node("Slice", {shape, graph.integers({0}), graph.integers({2}), graph.integers({0})});
+  const std::string sizes =
+      graph.node("Concat", {kept, graph.integers({size[0], size[1]})}, {{"axis", int64_t{0}}});
+  context.node("Resize", {context.input(0), "", "", sizes},
+               {{"mode", std::string("linear")},
+                {"coordinate_transformation_mode", std::string("half_pixel")}});
+}
+
 FLEET_ONNX(slice) {
   OnnxGraph& graph = context.graph;
   const auto one = [&](const char* name) {
