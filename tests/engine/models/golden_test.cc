@@ -174,6 +174,8 @@ TEST(Golden, Resnet18Unfused_MatchesPyTorch) { expect_golden("resnet18", kUnfuse
 TEST(Golden, MobilenetV1_MatchesPyTorch) { expect_golden("mobilenet_v1", "", 1e-2); }
 
 const std::string kNoDropout = R"(, "dropout": 0)";
+// Winograd's method rounds more; with AVX2 the error exceeds these tolerances in some networks.
+const std::string kDirect = R"(, "winograd": false)";
 
 TEST(Golden, Vgg11WithBatchNorm_MatchesTorchvision) {
   expect_golden("vgg11_bn", "", 1e-2, kNoDropout);
@@ -182,7 +184,9 @@ TEST(Golden, MobilenetV2_MatchesTorchvision) {
   expect_golden("mobilenet_v2", "", 1e-2, kNoDropout);
 }
 TEST(Golden, Densenet121_MatchesTorchvision) { expect_golden("densenet121", "", 1e-2); }
-TEST(Golden, Googlenet_MatchesTorchvision) { expect_golden("googlenet", "", 1e-2, kNoDropout); }
+TEST(Golden, Googlenet_MatchesTorchvision) {
+  expect_golden("googlenet", "", 1e-2, kNoDropout + kDirect);
+}
 TEST(Golden, MobilenetV3Small_MatchesTorchvision) {
   expect_golden("mobilenet_v3_small", "", 1e-2, kNoDropout);
 }
@@ -210,7 +214,9 @@ INSTANTIATE_TEST_SUITE_P(Golden, Timms,
                          [](const auto& name) { return std::string(name.param); });
 
 TEST(Golden, Resnext50_MatchesTorchvision) { expect_golden("resnext50_32x4d", "", 1e-2); }
-TEST(Golden, WideResnet50_MatchesTorchvision) { expect_golden("wide_resnet50_2", "", 1e-2); }
+TEST(Golden, WideResnet50_MatchesTorchvision) {
+  expect_golden("wide_resnet50_2", "", 1e-2, kDirect);
+}
 TEST(Golden, RegnetY400mf_MatchesTorchvision) { expect_golden("regnet_y_400mf", "", 1e-2); }
 TEST(Golden, EfficientnetB5_MatchesTorchvision) {
   expect_golden("efficientnet_b5", "", 1e-2, kNoDropout + kNoDepth);
