@@ -264,7 +264,7 @@ class PixelValues : public PredictedValues {
         op.attributes.set("winograd", job.model.boolean("winograd"));
       }
     }
-    executor_ = planned(job, device, std::move(program), output_);
+    executor_ = plan_prediction(job, device, std::move(program), {output_});
   }
 
   Executor& executor() override { return *executor_; }

@@ -129,25 +129,6 @@ void build_network(const Job& job, const ProgramOptions& options) {
   append_network(program, job, options, 1);
 }
 
-// Appends train.distillation's teacher and its part of the loss.
-static void distil(const Job& job, const ProgramOptions& options, BuiltProgram* built) {
-  if (!has_teacher(job)) return;
-  if (built->strategy->context().stages > 1) {
-    throw Error(ErrorCode::kUsage,
-                "cannot be combined with pipeline, whose stages are parts of the model alone",
-                "train.distillation.weights", "remove it, or strategy.pipeline");
-  }
-  const Teacher teacher = teacher_of(job);
-  append_teacher(built->program, job, teacher, &built->training);
-  if (options.rank != 0) return;
-  spdlog::info("teacher: {} of {}", teacher.model, teacher.weights);
-  if (!teacher.guessed) return;
-  spdlog::warn(
-      "{}: nothing says how the teacher's images were normalised: ImageNet's mean and std are "
-      "guessed (train.distillation.mean, train.distillation.std)",
-      teacher.weights);
-}
-
 // Writes the values that the job gives and no checkpoint holds.
 static void set_constants(const Job& job, const ProgramOptions& options, Executor& executor) {
   if (const VarId weights = executor.program().find(kPositiveWeights); weights != kNoVar) {

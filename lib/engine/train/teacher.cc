@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file_status.h"
 #include "base/home_folder.h"
+#include "base/log.h"
 #include "models/distillation.h"
 #include "models/model.h"
 #include "train/initial_weights.h"
@@ -207,6 +208,24 @@ void append_teacher(Program& program, const Job& job, const Teacher& given, Trai
       append_network(network_of(teacher, image), teacher_image(program, job, teacher, *training),
                      training->forward, &program);
   append_distillation_loss(program, job.train, logits, training);
+}
+
+void distil(const Job& job, const ProgramOptions& options, BuiltProgram* built) {
+  if (!has_teacher(job)) return;
+  if (built->strategy->context().stages > 1) {
+    throw Error(ErrorCode::kUsage,
+                "cannot be combined with pipeline, whose stages are parts of the model alone",
+                "train.distillation.weights", "remove it, or strategy.pipeline");
+  }
+  const Teacher teacher = teacher_of(job);
+  append_teacher(built->program, job, teacher, &built->training);
+  if (options.rank != 0) return;
+  spdlog::info("teacher: {} of {}", teacher.model, teacher.weights);
+  if (!teacher.guessed) return;
+  spdlog::warn(
+      "{}: nothing says how the teacher's images were normalised: ImageNet's mean and std are "
+      "guessed (train.distillation.mean, train.distillation.std)",
+      teacher.weights);
 }
 
 void check_teacher(const Teacher& teacher, const Shape& image) {

@@ -6,6 +6,7 @@
 #include "exec/executor.h"
 #include "models/training.h"
 #include "train/job.h"
+#include "train/session.h"
 
 namespace fleet {
 
@@ -13,7 +14,7 @@ struct Teacher {
   std::string weights;  // a file or folder
   std::string model;
   Settings settings;              // the model's
-  std::vector<double> mean, std;  // of its images' channels
+  std::vector<double> mean, std;  // one per channel of its images
   bool guessed = false;           // nothing says what these were
 };
 
@@ -25,6 +26,10 @@ Teacher teacher_of(const Job& job);
 
 // Appends the network and the loss to the section forward.
 void append_teacher(Program& program, const Job& job, const Teacher& teacher, Training* training);
+
+// The same for the job's teacher, with lines on rank 0; nothing if it has none. kUsage with a
+// pipeline.
+void distil(const Job& job, const ProgramOptions& options, BuiltProgram* built);
 
 // Checks names and shapes of the weights without reading values. image: its channels, height and
 // width. kUsage naming the weights if they do not fit.
