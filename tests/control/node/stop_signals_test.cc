@@ -60,16 +60,16 @@ TEST(StopSignals, OtherSignalThanAnotherNodes_Kills) {
 TEST(StopSignals, SignalThatEndedARankJustBefore_HasStruckIt) {
   StopSignals signals;
   EXPECT_FALSE(signals.has_struck_a_rank());
-  signals.on_rank_struck(SIGTERM, kStart);
+  signals.on_rank_struck(SIGTERM, kStopStart);
   EXPECT_FALSE(signals.has_struck_a_rank());  // this launcher has received none
-  signals.on_signal(SIGTERM, kStart + 1ms);
+  signals.on_signal(SIGTERM, kStopStart + 1ms);
   EXPECT_TRUE(signals.has_struck_a_rank());
   StopSignals others, late;
-  others.on_rank_struck(SIGKILL, kStart);
-  others.on_signal(SIGTERM, kStart + 1ms);
+  others.on_rank_struck(SIGKILL, kStopStart);
+  others.on_signal(SIGTERM, kStopStart + 1ms);
   EXPECT_FALSE(others.has_struck_a_rank());
-  late.on_rank_struck(SIGTERM, kStart);
-  late.on_signal(SIGTERM, kStart + SignalCopies::kWindow);
+  late.on_rank_struck(SIGTERM, kStopStart);
+  late.on_signal(SIGTERM, kStopStart + SignalCopies::kWindow);
   EXPECT_FALSE(late.has_struck_a_rank());
 }
 

@@ -56,7 +56,9 @@ void check(const MaxPoolForwardCase& c, int64_t lanes) {
   for (size_t i = 0; i < y.size(); ++i) {
     const auto [best, position] = largest_of(c, x, lanes, static_cast<int64_t>(i));
     ASSERT_EQ(std::isnan(y[i]), std::isnan(best)) << "element " << i;
-    if (!std::isnan(best)) ASSERT_EQ(y[i], best) << "element " << i;
+    if (!std::isnan(best)) {
+      ASSERT_EQ(y[i], best) << "element " << i;
+    }
     ASSERT_EQ(mask[i], position) << "element " << i;
   }
 }
