@@ -27,8 +27,8 @@ Teacher teacher_of(const Job& job);
 // Appends the network and the loss to the section forward.
 void append_teacher(Program& program, const Job& job, const Teacher& teacher, Training* training);
 
-// The same for the job's teacher, with lines on rank 0; nothing if it has none. kUsage with a
-// pipeline.
+// Like append_teacher(), for the job's teacher, with lines on rank 0; without one, appends nothing.
+// kUsage with a pipeline.
 void distil(const Job& job, const ProgramOptions& options, BuiltProgram* built);
 
 // Checks names and shapes of the weights without reading values. image: its channels, height and
