@@ -114,7 +114,7 @@ TEST(ServedModel, UpdatesThatServersCannotMake_AreRefused) {
   EXPECT_THAT(refusal([](Program& program, SectionId, SectionId optimize, VarId, VarId g) {
                 program.emit(optimize, "softmax", {g});
               }),
-              IsError(ErrorCode::kUnsupported, "strategy"));
+              IsError(ErrorCode::kUnsupported, "strategy and optimizer"));
 }
 
 // --- Programs of whole jobs -------------------------------------------------------------------
