@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/file.h"
+#include "data/encode_image.h"
 #include "data/random.h"
 #include "tests/test_paths.h"
 #include "tests/training/training_job.h"
@@ -84,6 +85,10 @@ const std::map<std::string, ServedConfig>& configs() {
       {"llama_135m",
        {{}, joined(kSmallEncoder, {"model.num_key_value_heads=1", "data.sequence_length=32"})}},
       {"resnet50_imagenet", {images(3, 32), joined(kTwo, {"checkpoint.at_end=false"})}},
+      {"segmentation",
+       {{"data.root=pixels", "model.num_classes=3"},
+        {"data.batch_size=2", "data.image.height=64", "data.image.width=64",
+         "data.augment.random_resize=[48, 96]"}}},
       {"wide_deep", {clicks(), kFewIds}},
       {"word2vec", {kPairs, {"model.ids=128", "data.global_batch_size=16"}}},
       {"word2vec_servers", {kPairs, {"data.global_batch_size=16"}}},
@@ -101,7 +106,27 @@ std::string config_file(const std::string& name) {
   return fs::path(source_folder()) / "config" / (name + ".json");
 }
 
-// What the jobs read: words, tokens, rows with a class.
+void write_masks(const TrainingJob& job) {
+  for (const std::string split : {"train", "val"}) {
+    for (const char* folder : {"images", "masks"}) {
+      fs::create_directories(job.path("pixels/" + split + "/" + folder));
+    }
+    for (int i = 0; i < 8; ++i) {
+      std::vector<uint8_t> image, mask;
+      for (int at = 0; at < 64 * 64; ++at) {
+        mask.push_back(at / 64 < 4 * i ? 2 : 1);
+        image.insert(image.end(), 3, static_cast<uint8_t>(100 * mask.back()));
+      }
+      const std::string name = std::to_string(i) + ".png";
+      write_file_atomically(job.path("pixels/" + split + "/images/" + name),
+                            data::encode_png(image, 64, 64, 3));
+      write_file_atomically(job.path("pixels/" + split + "/masks/" + name),
+                            data::encode_index_png(mask, 64, 64));
+    }
+  }
+}
+
+// What the jobs read: words, tokens, rows with a class, masks.
 void write_data(const TrainingJob& job) {
   uint64_t draws = 0;
   const auto word = [&] { return "w" + std::to_string(data::mix(++draws) % 40); };
@@ -131,6 +156,7 @@ void write_data(const TrainingJob& job) {
     tokens += '\0';
   }
   for (const char* name : {"train.bin", "val.bin"}) write_file_atomically(job.path(name), tokens);
+  write_masks(job);
 }
 
 class ConfigJob : public ::testing::TestWithParam<std::string> {
