@@ -3,7 +3,7 @@
 // Grad-CAM (Selvaraju et al. 2017, arXiv:1610.02391): with A_c the channels of the network's last
 // map and a_c the mean over its places of d logit / d A_c, the map is relu(sum of a_c A_c),
 // enlarged bilinearly to the size of the image and divided by its maximum. The last map is the
-// input of the last pooling over all places, or what is flattened for the first fully connected
+// input of the last pooling over all places, or of the flattening before the first fully connected
 // layer. In a vision transformer it is the patches after the last block's first norm.
 #pragma once
 

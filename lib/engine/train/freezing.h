@@ -32,7 +32,7 @@ class FreezingPhases {
   // kUsage naming train.unfreeze_at if its text is invalid, or if nothing is frozen.
   explicit FreezingPhases(const Job& job);
 
-  // kUsage if the optimizer, or a strategy of those that act, cannot change what is trained.
+  // kUsage if the optimizer or an active strategy needs the same parameters in all steps.
   void check(const PassContext& context, const std::vector<std::string>& acting) const;
   int count() const { return static_cast<int>(boundaries_.size()) + 1; }
   int last() const { return count() - 1; }
