@@ -57,6 +57,11 @@ portable() {
   ! sources . | grep -vE '^(scripts/lint\.sh|LICENSE)$' | tr '\n' '\0' | xargs -0 -r grep -nIE '(^|[^A-Za-z0-9_.])/(work|root|home)/[A-Za-z]'
 }
 
+# Sources are compiled in groups, so an alias in one file must not have the name of a class of ours that another file means.
+aliases() {
+  ! sources 'lib/**' 'apps/**' 'tests/**' | grep -E '\.(h|cc)$' | tr '\n' '\0' | xargs -0 -r grep -nE '^using Json = '
+}
+
 shell_scripts() {
   command -v shellcheck >/dev/null || die "shellcheck is missing; run scripts/setup.sh"
   sources '*.sh' .ci/run | not_passed shell "$(shellcheck --version | sed -n 2p)" | xargs -r shellcheck --format=gcc || return 1
@@ -68,6 +73,7 @@ check 'layers' scripts/check_layers.sh
 check 'file lengths' lengths
 check 'READMEs of folders' readmes
 check 'machine paths' portable
+check 'aliases' aliases
 check 'shell scripts' shell_scripts
 check 'links of pages' scripts/check_links.sh
 check 'keys of flags' scripts/check_flags.sh

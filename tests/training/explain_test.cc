@@ -12,8 +12,6 @@ namespace fleet {
 namespace {
 
 using ::testing::HasSubstr;
-using Json = nlohmann::json;
-
 class Explain : public ::testing::Test {
  protected:
   // Rates of no machine, so that nothing is measured.
@@ -32,9 +30,9 @@ class Explain : public ::testing::Test {
     output_ = job_.folder().read("worker.out");
     return code;
   }
-  Json json() const {
+  nlohmann::json json() const {
     const std::string_view output = trim(output_);
-    return Json::parse(output.substr(output.rfind('\n') + 1), nullptr, false);
+    return nlohmann::json::parse(output.substr(output.rfind('\n') + 1), nullptr, false);
   }
   TrainingJob job_;
   std::string output_, error_;
@@ -52,7 +50,7 @@ TEST_F(Explain, Text_HasEachPart) {
 TEST_F(Explain, Json_FollowsRanksAndOverrides) {
   ASSERT_EQ(explain({"--format=json", "--ranks=4", "--nodes=2", "--set", "data.batch_size=8"}), 0)
       << error_;
-  const Json explained = json();
+  const nlohmann::json explained = json();
   EXPECT_EQ(explained.value("ranks", 0), 4);
   EXPECT_EQ(explained.value("nodes", 0), 2);
   EXPECT_EQ(explained.value("batch_size", 0), 8);
@@ -62,7 +60,7 @@ TEST_F(Explain, Json_FollowsRanksAndOverrides) {
 
 TEST_F(Explain, Servers_ShowWhatEachHolds) {
   ASSERT_EQ(explain({"--format=json", "--ranks=3", "--servers=2"}), 0) << error_;
-  const Json explained = json();
+  const nlohmann::json explained = json();
   EXPECT_EQ(explained.value("mode", ""), "sync");
   ASSERT_EQ(explained["servers"].size(), 2U);
   EXPECT_GT(explained["servers"][1]["blocks"].size(), 0U);
@@ -83,7 +81,7 @@ TEST_F(Explain, Pipeline_ShowsWhatItsStagesComputeAndWait) {
                      "--set", "strategy.pipeline_configs.accumulate_steps=4"}),
             0)
       << error_;
-  const Json step = json()["step"];
+  const nlohmann::json step = json()["step"];
   ASSERT_EQ(step["stages"].size(), 2U);
   EXPECT_EQ(step["stages"][1], step["compute"]);
   EXPECT_GT(step.value("waiting", 0.0), 0);

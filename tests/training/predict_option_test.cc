@@ -12,8 +12,6 @@ namespace fleet {
 namespace {
 
 using ::testing::HasSubstr;
-using Json = nlohmann::json;
-
 class PredictOption : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -23,11 +21,11 @@ class PredictOption : public ::testing::Test {
               0)
         << error_;
   }
-  static std::vector<Json> lines_of(const std::string& text) {
-    std::vector<Json> all;
+  static std::vector<nlohmann::json> lines_of(const std::string& text) {
+    std::vector<nlohmann::json> all;
     std::istringstream stream(text);
     for (std::string line; std::getline(stream, line);) {
-      if (line.starts_with("{")) all.push_back(Json::parse(line));
+      if (line.starts_with("{")) all.push_back(nlohmann::json::parse(line));
     }
     return all;
   }
@@ -52,7 +50,7 @@ TEST_F(PredictOption, TwoRanksAndOne_WriteTheSameFile) {
   EXPECT_EQ(all.back()["file"], "missing.jpg");
   EXPECT_TRUE(all.back().contains("error"));
 
-  const std::string named = Json{images_ + "rgb.bmp", images_, "missing.jpg"}.dump();
+  const std::string named = nlohmann::json{images_ + "rgb.bmp", images_, "missing.jpg"}.dump();
   const auto run = job_.start("two", {"--nproc_per_node=2"},
                               {"predict.input=" + named, "data.batch_size=4", "data.eval.resize=28",
                                "predict.output=two/lines.jsonl"});

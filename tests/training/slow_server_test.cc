@@ -18,8 +18,6 @@ namespace fleet {
 namespace {
 
 using ::testing::HasSubstr;
-using Json = nlohmann::json;
-
 constexpr int kPause = 200;  // ms, for each push: far more than a step takes
 
 class SlowServer : public ::testing::Test {
@@ -35,17 +33,18 @@ class SlowServer : public ::testing::Test {
                                                   std::to_string(kPause)}});
   }
   // The first cause that top shows, once it is a server: the job's start may have others.
-  Json shown_cause() {
-    Json last = Json::object();
+  nlohmann::json shown_cause() {
+    nlohmann::json last = nlohmann::json::object();
     const std::string port = std::to_string(ReservedPort::any("127.0.0.1").port());
     const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(4);
     for (int i = 0; std::chrono::steady_clock::now() < end; ++i) {
       Fleetrun top(job_.folder(), "top" + std::to_string(i),
                    {"top", "slow", "--once", "--format=json", "--fleetd_port=" + port});
-      const Json frame = top.wait() == 0 ? Json::parse(top.output(), nullptr, false) : Json();
-      const Json causes = frame.is_object() && frame["bottleneck"].is_object()
-                              ? frame["bottleneck"]["causes"]
-                              : Json::array();
+      const nlohmann::json frame =
+          top.wait() == 0 ? nlohmann::json::parse(top.output(), nullptr, false) : nlohmann::json();
+      const nlohmann::json causes = frame.is_object() && frame["bottleneck"].is_object()
+                                        ? frame["bottleneck"]["causes"]
+                                        : nlohmann::json::array();
       if (!causes.empty()) last = causes[0];
       if (last.value("kind", "") == "server") break;
       ::poll(nullptr, 0, 300);
@@ -61,14 +60,14 @@ class SlowServer : public ::testing::Test {
 };
 
 TEST_F(SlowServer, TopVerdictAndReport_NameIt) {
-  const Json shown = shown_cause();
+  const nlohmann::json shown = shown_cause();
   ASSERT_EQ(shown.value("kind", ""), "server") << shown << fleetrun_->output();
   EXPECT_EQ(shown["server"], slow_server());
   fleetrun_->signal(SIGTERM);
   EXPECT_EQ(fleetrun_->wait(), 128 + SIGTERM) << fleetrun_->output();
-  const Json verdict = verdict_in(job_.folder());
+  const nlohmann::json verdict = verdict_in(job_.folder());
   ASSERT_TRUE(verdict["bottleneck"].is_object()) << verdict;
-  const Json cause = verdict["bottleneck"]["causes"].at(0);
+  const nlohmann::json cause = verdict["bottleneck"]["causes"].at(0);
   EXPECT_EQ(cause["kind"], "server");
   EXPECT_EQ(cause["server"], slow_server());
   Fleetrun report(job_.folder(), "report", {"report", "out", "-o", "report.html"});

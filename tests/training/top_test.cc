@@ -13,11 +13,9 @@
 namespace fleet {
 namespace {
 
-using Json = nlohmann::json;
-
-bool complete(const Json& frame) {
+bool complete(const nlohmann::json& frame) {
   if (!frame.is_object() || frame["ranks"].size() != 2) return false;
-  return std::ranges::all_of(frame["ranks"], [](const Json& rank) {
+  return std::ranges::all_of(frame["ranks"], [](const nlohmann::json& rank) {
     return rank["step_ms"].is_number() && rank["cpu"].is_number() && rank["loss"].is_number();
   });
 }
@@ -28,17 +26,18 @@ TEST(Top, TrainingJobOfTwoRanks_ShowsItsStepsAndWhatTheyConsistOf) {
                                   {"train.epochs=100000", "data.threads=1", "train.output=out"});
   const std::string port = std::to_string(ReservedPort::any("127.0.0.1").port());
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(4);
-  Json frame;
+  nlohmann::json frame;
   for (int i = 0; !complete(frame) && std::chrono::steady_clock::now() < end; ++i) {
     Fleetrun top(job.folder(), "top" + std::to_string(i),
                  {"top", "seen", "--once", "--format=json", "--fleetd_port=" + port});
-    frame = top.wait() == 0 ? Json::parse(top.output(), nullptr, false) : Json();
+    frame =
+        top.wait() == 0 ? nlohmann::json::parse(top.output(), nullptr, false) : nlohmann::json();
     ::poll(nullptr, 0, 200);
   }
   ASSERT_TRUE(complete(frame)) << frame.dump() << fleetrun->output();
   EXPECT_GT(frame["target"], 1000);
   EXPECT_TRUE(frame["seconds_left"].is_number());
-  for (const Json& rank : frame["ranks"]) {
+  for (const nlohmann::json& rank : frame["ranks"]) {
     EXPECT_GT(rank["step"], 0);
     EXPECT_GT(rank["samples_per_second"], 0);
     EXPECT_GE(rank["input_share"], 0);
@@ -51,7 +50,8 @@ TEST(Top, TrainingJobOfTwoRanks_ShowsItsStepsAndWhatTheyConsistOf) {
   EXPECT_NE(frame["ranks"][0]["slowest"], frame["ranks"][1]["slowest"]);
   fleetrun->signal(SIGTERM);
   EXPECT_EQ(fleetrun->wait(), 128 + SIGTERM) << fleetrun->output();
-  const Json verdict = Json::parse(job.folder().read("log.seen/verdict.json"), nullptr, false);
+  const nlohmann::json verdict =
+      nlohmann::json::parse(job.folder().read("log.seen/verdict.json"), nullptr, false);
   EXPECT_TRUE(verdict.contains("bottleneck")) << verdict.dump();
 }
 
@@ -65,7 +65,7 @@ TEST(Top, TrainingJobThatHasEnded_HasDoneAllOfItsSteps) {
   Fleetrun status(job.folder(), "status",
                   {"status", "done", "--format=json", "--fleetd_port=" + port});
   ASSERT_EQ(status.wait(), 0) << status.output();
-  const Json all = Json::parse(status.output(), nullptr, false);
+  const nlohmann::json all = nlohmann::json::parse(status.output(), nullptr, false);
   ASSERT_EQ(all.size(), 1U) << status.output();
   EXPECT_EQ(all[0]["progress"]["step"], 13) << status.output();
   EXPECT_EQ(all[0]["progress"]["target"], 13);

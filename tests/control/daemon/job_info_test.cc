@@ -19,8 +19,6 @@
 namespace fleet {
 namespace {
 
-using Json = nlohmann::json;
-
 // Tables have local times.
 [[maybe_unused]] const bool kUtc = ::setenv("TZ", "UTC0", 1) == 0 && (::tzset(), true);
 
@@ -170,7 +168,7 @@ TEST(JobInfo, Json_KeepsItsKeysAndTheirOrder) {
 }
 
 TEST(JobInfo, JobWithoutVerdict_HasNull) {
-  EXPECT_TRUE(Json::parse(jobs_json({sample(0)})).at(0).at("verdict").is_null());
+  EXPECT_TRUE(nlohmann::json::parse(jobs_json({sample(0)})).at(0).at("verdict").is_null());
 }
 
 TEST(JobInfo, Table_HasALineForAllNodesOfAJob) {
@@ -203,7 +201,7 @@ TEST(JobInfo, ProgressOfAJob_IsInTheTableAndTheStatus) {
   EXPECT_EQ(facts["step"], "120/900");
   EXPECT_EQ(facts["loss"], "0.25");
   EXPECT_EQ(facts["eta"], "1:02");
-  EXPECT_EQ(Json::parse(jobs_json({job}))[0]["progress"]["seconds_left"], 65.0);
+  EXPECT_EQ(nlohmann::json::parse(jobs_json({job}))[0]["progress"]["seconds_left"], 65.0);
   job.set_phase(JobInfo::ENDED);
   EXPECT_FALSE(facts_of(job).contains("eta"));
 }

@@ -12,7 +12,7 @@ namespace fleet {
 namespace {
 
 using namespace std::chrono_literals;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 Verdict sample() {
   Verdict verdict;
@@ -34,11 +34,11 @@ Verdict sample() {
   return verdict;
 }
 
-Json json_of(const Verdict& verdict) {
+OrderedJson json_of(const Verdict& verdict) {
   JobRecord record;
   record.set_job_id("night");
   record.set_started(0.5);
-  return Json::parse(verdict_json(job_verdict(verdict, nullptr, 0), record).dump_lossy());
+  return OrderedJson::parse(verdict_json(job_verdict(verdict, nullptr, 0), record).dump_lossy());
 }
 
 TEST(VerdictJson, FailedRank_HasEverything) {
@@ -50,7 +50,7 @@ TEST(VerdictJson, FailedRank_HasEverything) {
   record.set_started(0.5);
   record.set_run("0a1b");
   *record.mutable_verdict() = job_verdict(sample(), &world, 1.5);
-  const Json json = Json::parse(verdict_file_text(record));
+  const OrderedJson json = OrderedJson::parse(verdict_file_text(record));
   EXPECT_EQ(json["verdict"], "rank failed");
   EXPECT_EQ(json["exit_code"], 137);
   EXPECT_EQ(json["job_id"], "night");
@@ -77,7 +77,7 @@ TEST(VerdictJson, RecordedError_IsTheRanksError) {
   recorded.set_message("KeyError: 'a'");
   recorded.set_callstack("Traceback:\n");
   recorded.set_unix_time(1763800000);
-  const Json error = json_of(verdict)["rank"]["error"];
+  const OrderedJson error = json_of(verdict)["rank"]["error"];
   EXPECT_EQ(error["message"], "KeyError: 'a'");
   EXPECT_EQ(error["extraInfo"]["py_callstack"], "Traceback:\n");
   EXPECT_EQ(error["timestamp"], 1763800000);
@@ -86,7 +86,7 @@ TEST(VerdictJson, RecordedError_IsTheRanksError) {
 TEST(VerdictJson, Success_HasNoRank) {
   Verdict verdict;
   verdict.set_message("all 4 ranks have succeeded");
-  const Json json = json_of(verdict);
+  const OrderedJson json = json_of(verdict);
   EXPECT_EQ(json["verdict"], "success");
   EXPECT_EQ(json["exit_code"], 0);
   EXPECT_FALSE(json.contains("rank"));
@@ -106,9 +106,9 @@ TEST(VerdictJson, ReplacedTrainers_HaveWhatIsKnownOfThem) {
   *verdict.add_replacements()->mutable_exit() = RankExit();
   JobRecord record;
   record.set_job_id("night");
-  const Json all =
-      Json::parse(verdict_json(job_verdict(verdict, nullptr, 10), record).dump_lossy());
-  const Json& first = all["replacements"][0];
+  const OrderedJson all =
+      OrderedJson::parse(verdict_json(job_verdict(verdict, nullptr, 10), record).dump_lossy());
+  const OrderedJson& first = all["replacements"][0];
   EXPECT_EQ(first["rank"], 3);
   EXPECT_EQ(first["node_rank"], 1);
   EXPECT_EQ(first["generation"], 1);
@@ -128,7 +128,7 @@ TEST(VerdictJson, Stopped_NamesTheSignal) {
   Verdict verdict = sample();
   verdict.set_kind(Verdict::STOPPED);
   verdict.set_signal(SIGINT);
-  const Json json = json_of(verdict);
+  const OrderedJson json = json_of(verdict);
   EXPECT_EQ(json["signal"], "SIGINT");
   EXPECT_EQ(json["exit_code"], 130);
 }

@@ -16,8 +16,6 @@
 namespace fleet {
 namespace {
 
-using Json = nlohmann::json;
-
 // The tensor of this name, as the script's head describes it.
 std::vector<float> golden_input(const std::string& name, int64_t count, DType dtype) {
   std::vector<float> values(static_cast<size_t>(count));
@@ -31,7 +29,7 @@ std::vector<float> golden_input(const std::string& name, int64_t count, DType dt
   return values;
 }
 
-Attribute attribute_of(const Json& value) {
+Attribute attribute_of(const nlohmann::json& value) {
   if (value.is_boolean()) return value.get<bool>();
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_integer()) return value.get<int64_t>();
@@ -41,10 +39,10 @@ Attribute attribute_of(const Json& value) {
 // One case as a Program with its gradients.
 class GoldenCase {
  public:
-  explicit GoldenCase(const Json& golden)
+  explicit GoldenCase(const nlohmann::json& golden)
       : golden_(golden), dtype_(to_dtype(golden.at("dtype").get<std::string>())) {
     const SectionId forward = program_.add_section("forward", {});
-    for (const Json& input : golden.at("inputs")) {
+    for (const nlohmann::json& input : golden.at("inputs")) {
       const DType dtype =
           input.contains("values") ? DType::kInt64 : to_dtype(input.at("dtype").get<std::string>());
       inputs_.push_back(program_.feed(input.at("name"), dtype, shape_of(input)));
@@ -80,7 +78,7 @@ class GoldenCase {
   }
 
  private:
-  static Shape shape_of(const Json& input) {
+  static Shape shape_of(const nlohmann::json& input) {
     return to_shape(input.at("shape").get<std::vector<int64_t>>());
   }
   // Norms in bfloat16 round as transformers does, bit for bit. Its products of gated activations
@@ -108,7 +106,7 @@ class GoldenCase {
   }
 
   void feed_input(Executor& executor, size_t i) {
-    const Json& input = golden_.at("inputs")[i];
+    const nlohmann::json& input = golden_.at("inputs")[i];
     if (!input.contains("values")) return feed(executor, inputs_[i], input.at("name"));
     executor.write(inputs_[i], input.at("values").get<std::vector<int64_t>>());
   }
@@ -121,7 +119,7 @@ class GoldenCase {
     executor.write(var, narrow);
   }
 
-  void compare(Executor& executor, VarId var, const Json& wanted, double relative,
+  void compare(Executor& executor, VarId var, const nlohmann::json& wanted, double relative,
                const std::string& what) {
     std::vector<float> got;
     if (program_.var(var).dtype == DType::kBFloat16) {
@@ -131,13 +129,14 @@ class GoldenCase {
     }
     ASSERT_EQ(got.size(), wanted.size()) << what;
     double largest = 0;
-    for (const Json& value : wanted) largest = std::max(largest, std::abs(value.get<double>()));
+    for (const nlohmann::json& value : wanted)
+      largest = std::max(largest, std::abs(value.get<double>()));
     for (size_t i = 0; i < got.size(); ++i) {
       EXPECT_NEAR(got[i], wanted[i].get<double>(), relative * largest) << what << " [" << i << "]";
     }
   }
 
-  const Json& golden_;
+  const nlohmann::json& golden_;
   const DType dtype_;
   Program program_;
   std::vector<VarId> inputs_, outputs_;
@@ -145,9 +144,10 @@ class GoldenCase {
 };
 
 TEST(GoldenTextOps, EachCase_IsPyTorchs) {
-  const auto golden = Json::parse(std::ifstream(source_folder() + "/tests/golden/text_ops.json"));
+  const auto golden =
+      nlohmann::json::parse(std::ifstream(source_folder() + "/tests/golden/text_ops.json"));
   std::set<std::string> tested;
-  for (const Json& one : golden.at("cases")) {
+  for (const nlohmann::json& one : golden.at("cases")) {
     SCOPED_TRACE(one.at("operation").get<std::string>() + " " + one.at("dtype").get<std::string>() +
                  " " + one.at("attributes").dump());
     GoldenCase(one).check();

@@ -13,8 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
-using Json = nlohmann::json;
-
 Job job_of(const std::string& model) {
   return make_job(ConfigTree::from_json(
       R"({"model": {"name": ")" + model + R"(", "num_classes": 10}})", "test"));
@@ -23,9 +21,9 @@ Job job_of(const std::string& model) {
 class OfNetwork : public ::testing::TestWithParam<int> {};
 
 TEST_P(OfNetwork, Map_IsPyTorchs) {
-  const Json golden =
-      Json::parse(read_file(source_folder() + "/tests/golden/class_activation.json"));
-  const Json& one = golden.at("cases").at(GetParam());
+  const nlohmann::json golden =
+      nlohmann::json::parse(read_file(source_folder() + "/tests/golden/class_activation.json"));
+  const nlohmann::json& one = golden.at("cases").at(GetParam());
   const auto dims = one.at("input_shape").get<std::vector<int64_t>>();
   const auto classes = one.at("classes").get<std::vector<int64_t>>();
   HostDevice device;
@@ -100,7 +98,7 @@ TEST_F(ActivationFiles, Map_ReachesWhiteAndDependsOnTheClass) {
   const std::string path = path_of("p.png");
   GreyImage::numbered(0).write(path);
   const std::string text = predicted(1, lenet({path}, with_maps({"predict.cam_style=map"})));
-  const auto predicted_class = Json::parse(text.substr(0, text.find('\n'))).at("class");
+  const auto predicted_class = nlohmann::json::parse(text.substr(0, text.find('\n'))).at("class");
   const Picture own = picture("p.png");
   EXPECT_TRUE(own.grey);
   EXPECT_EQ(*std::ranges::max_element(own.pixels), 255);

@@ -8,8 +8,6 @@ namespace fleet {
 namespace {
 
 using Rows = std::vector<std::vector<float>>;
-using Json = nlohmann::json;
-
 class PredictAverage : public PredictingLenet {
  protected:
   // Writes images and returns their paths.
@@ -53,7 +51,7 @@ TEST_F(PredictAverage, Flip_IsTheMeanOverTheMirrorImage) {
     if (world == 1) first = text;
     EXPECT_EQ(text, first) << world << " ranks";
   }
-  const Json line = Json::parse(first.substr(0, first.find('\n')));
+  const nlohmann::json line = nlohmann::json::parse(first.substr(0, first.find('\n')));
   const auto largest = std::ranges::max_element(means[0]) - means[0].begin();
   EXPECT_EQ(line.at("class"), largest);
   EXPECT_NEAR(line.at("probability"), means[0][largest], 1e-6);
@@ -102,7 +100,7 @@ TEST_F(PredictAverage, DamagedImage_IsOneLine) {
         predicted(world, lenet({own[0], path_of("b.png"), own[1]}, {"predict.average=flip"})));
     std::vector<bool> fails;
     for (std::string line; std::getline(text, line);) {
-      fails.push_back(Json::parse(line).contains("error"));
+      fails.push_back(nlohmann::json::parse(line).contains("error"));
     }
     EXPECT_EQ(fails, (std::vector<bool>{false, true, false}));
   }

@@ -25,8 +25,6 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-using Json = nlohmann::json;
-
 // Of the weights in tests/golden/lenet.safetensors, computed by PyTorch in float64.
 struct Expected {
   std::vector<int> classes;
@@ -90,7 +88,7 @@ class Predict : public TrainerTest {
       "width": 28}, "mean": [0.5], "std": [0.25]}})",
                                             "test");
     apply_overrides(
-        tree, with({"predict.input=" + Json(input).dump(),
+        tree, with({"predict.input=" + nlohmann::json(input).dump(),
                     "predict.checkpoint=" + source_folder() + "/tests/golden/lenet.safetensors",
                     "predict.output=" + lines_path()},
                    more));
@@ -108,10 +106,10 @@ class Predict : public TrainerTest {
     return results[0];
   }
 
-  std::vector<Json> lines() const {
-    std::vector<Json> all;
+  std::vector<nlohmann::json> lines() const {
+    std::vector<nlohmann::json> all;
     std::ifstream file(lines_path());
-    for (std::string line; std::getline(file, line);) all.push_back(Json::parse(line));
+    for (std::string line; std::getline(file, line);) all.push_back(nlohmann::json::parse(line));
     return all;
   }
 
@@ -162,7 +160,7 @@ TEST_F(Predict, ListsAndFiles_KeepTheirOrder) {
   write_file_atomically(list, "more/p4.png 7\n\np1.png\n" + photo(0) + " 0\n");
   predict_on(1, lenet({photo(2), list, photo(3)}));
   std::vector<std::string> files;
-  for (const Json& line : lines()) files.push_back(line["file"]);
+  for (const nlohmann::json& line : lines()) files.push_back(line["file"]);
   EXPECT_THAT(files, ElementsAre(photo(2), photo(4), photo(1), photo(0), photo(3)));
 }
 
@@ -281,12 +279,12 @@ TEST_F(Predict, NewestCheckpoint_TellsNamesAndSizeOfImages) {
       job({"predict.input=" + photo(0), "predict.output=" + lines_path(), "data.image.height=0",
            "data.image.width=0", "data.image.channels=0", "data.eval.resize=8"});
   predict_on(2, predicting);
-  const Json line = lines().at(0);
+  const nlohmann::json line = lines().at(0);
   const std::vector<std::string> names = {"cat", "dog", "eel", "fox"};
   EXPECT_EQ(line["class_name"], names[line["class"].get<size_t>()]);
   ASSERT_EQ(line["top"].size(), 4u);  // there are no more classes
   double sum = 0;
-  for (const Json& one : line["top"]) sum += one["probability"].get<double>();
+  for (const nlohmann::json& one : line["top"]) sum += one["probability"].get<double>();
   EXPECT_NEAR(sum, 1, 1e-6);
 }
 

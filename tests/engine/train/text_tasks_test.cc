@@ -17,8 +17,6 @@ namespace fleet {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
-
 class TextTasks : public TrainerTest {
  protected:
   void SetUp() override {
@@ -86,10 +84,10 @@ class TextTasks : public TrainerTest {
           {.rank = rank.rank, .world = world, .control = rank.communicator, .store = rank.store});
     });
   }
-  std::vector<Json> lines(const std::string& name) const {
-    std::vector<Json> all;
+  std::vector<nlohmann::json> lines(const std::string& name) const {
+    std::vector<nlohmann::json> all;
     std::ifstream file(output_ + "/" + name);
-    for (std::string line; std::getline(file, line);) all.push_back(Json::parse(line));
+    for (std::string line; std::getline(file, line);) all.push_back(nlohmann::json::parse(line));
     return all;
   }
   std::vector<std::string> predicting(const std::string& input, const std::string& output,
@@ -144,7 +142,7 @@ TEST_F(TextTasks, Predictions_KeepTheOrderOfTheInputOnAnyNumberOfRanks) {
   std::string first;
   for (const int world : {1, 2}) {
     predict_on(world, text_job(predicting("new.tsv", "lines.jsonl", {"data.batch_size=2"})));
-    const std::vector<Json> all = lines("lines.jsonl");
+    const std::vector<nlohmann::json> all = lines("lines.jsonl");
     ASSERT_EQ(all.size(), 4u);
     for (int i = 0; i < 4; ++i) {
       EXPECT_EQ(all[i]["file"], output_ + "/new.tsv:" + std::to_string(i + 2));
@@ -163,7 +161,7 @@ TEST_F(TextTasks, Predictions_KeepTheOrderOfTheInputOnAnyNumberOfRanks) {
   const auto scores = array("scores.npy", 2);
   ASSERT_EQ(scores.size(), 4u);
   EXPECT_TRUE(std::isnan(scores[2][0]));
-  const Json line = lines("lines.jsonl")[3];
+  const nlohmann::json line = lines("lines.jsonl")[3];
   EXPECT_NEAR(scores[3][line["class"].get<size_t>()], line["probability"].get<double>(), 1e-6);
 }
 
@@ -185,7 +183,7 @@ TEST_F(TextTasks, Embeddings_DoNotDependOnTheBatch) {
   predict_on(1, text_job(predicting("new.tsv", "all.npy", mean)));
   predict_on(2, text_job(predicting("new.tsv", "all.jsonl", with(mean, {"data.batch_size=1"}))));
   const auto rows = array("all.npy", 16);
-  const std::vector<Json> alone = lines("all.jsonl");
+  const std::vector<nlohmann::json> alone = lines("all.jsonl");
   ASSERT_EQ(rows.size(), 3u);
   ASSERT_EQ(alone.size(), 3u);
   for (size_t i = 0; i < rows.size(); ++i) {

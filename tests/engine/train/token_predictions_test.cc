@@ -12,8 +12,6 @@ namespace fleet {
 namespace {
 
 using ::testing::HasSubstr;
-using Json = nlohmann::json;
-
 class TokenPredictions : public TokenTasks {
  protected:
   Job predicting(const std::string& task, const std::string& source, const std::string& file,
@@ -24,7 +22,7 @@ class TokenPredictions : public TokenTasks {
                          overrides));
   }
   // Predicts on one rank and on two: the same lines.
-  std::vector<Json> predicted(const Job& job) const {
+  std::vector<nlohmann::json> predicted(const Job& job) const {
     std::string first;
     for (const int world : {1, 2}) {
       run_ranks_well(world, [&](RankThread& rank) {
@@ -37,9 +35,9 @@ class TokenPredictions : public TokenTasks {
       if (world == 1) first = text;
       EXPECT_EQ(text, first);
     }
-    std::vector<Json> lines;
+    std::vector<nlohmann::json> lines;
     std::istringstream text(first);
-    for (std::string line; std::getline(text, line);) lines.push_back(Json::parse(line));
+    for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
     return lines;
   }
 };
@@ -66,13 +64,13 @@ TEST_F(TokenPredictions, Words_AreThoseThatTheEvaluationCounts) {
   }
   expected.pop_back();
   write("words.txt", words);
-  const std::vector<Json> lines =
+  const std::vector<nlohmann::json> lines =
       predicted(predicting("token_classification", "token_labels", ".txt", "words.txt",
                            with(settings, {"data.batch_size=3"})));
   ASSERT_EQ(lines.size(), expected.size());
   double right = 0, all = 0;
   for (size_t i = 0; i < lines.size(); ++i) {
-    const Json& own = lines[i].at("words");
+    const nlohmann::json& own = lines[i].at("words");
     ASSERT_EQ(own.size(), expected[i].size());
     for (size_t w = 0; w < own.size(); ++w) {
       EXPECT_EQ(own[w].at("text"), expected[i][w].first);
@@ -96,16 +94,16 @@ TEST_F(TokenPredictions, WordsWithoutARow_AreNamedAndCounted) {
         "{\"tokens\": \"the cats on a mat in paris\"}\n{\"tokens\": [\"\\u200b\"]}\n"
         "{\"tokens\": [\"mat\", \"\\u200b\", \"on\"]}\n");
   const LogCapture log;
-  const std::vector<Json> lines =
+  const std::vector<nlohmann::json> lines =
       predicted(predicting("token_classification", "token_labels", ".txt", "new.jsonl", settings));
   EXPECT_THAT(log.captured_log(), HasSubstr("predict.input: 1 of 3 texts longer"));
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_THAT(lines[1].at("file"), HasSubstr("new.jsonl:2"));
   EXPECT_THAT(lines[1].at("error"), HasSubstr("no token"));
-  const Json& cut = lines[0].at("words");
+  const nlohmann::json& cut = lines[0].at("words");
   ASSERT_EQ(cut.size(), 7u);
   int64_t without = 0;
-  for (const Json& word : cut) {
+  for (const nlohmann::json& word : cut) {
     EXPECT_NE(word.contains("label"), word.contains("error"));
     without += word.contains("error") ? 1 : 0;
   }
@@ -116,7 +114,7 @@ TEST_F(TokenPredictions, WordsWithoutARow_AreNamedAndCounted) {
   EXPECT_THAT(lines[2].at("words")[1].at("error"), HasSubstr("no token"));
   EXPECT_TRUE(lines[2].at("words")[2].contains("label"));
   // The same text in several rows.
-  const std::vector<Json> whole =
+  const std::vector<nlohmann::json> whole =
       predicted(predicting("token_classification", "token_labels", ".txt", "new.jsonl",
                            with(settings, {"data.truncation=windows"})));
   EXPECT_FALSE(whole[0].contains("left_out"));
@@ -131,17 +129,17 @@ TEST_F(TokenPredictions, Answers_AreThoseThatTheEvaluationScores) {
   run(text_job("question_answering", "squad", ".json",
                with(settings, {"train.epochs=4", "train.evaluate_every=4"})),
       1);
-  const Json test = Json::parse(questions(13));
-  Json unanswered = test;
+  const nlohmann::json test = nlohmann::json::parse(questions(13));
+  nlohmann::json unanswered = test;
   std::string flat;
   std::vector<std::pair<std::string, std::string>> expected;  // context, answer
   for (auto& paragraph : unanswered["data"][0]["paragraphs"]) {
     auto& question = paragraph["qas"][0];
     expected.emplace_back(paragraph["context"], question["answers"][0]["text"]);
     question.erase("answers");
-    flat += Json{{"id", question["id"]},
-                 {"question", question["question"]},
-                 {"context", paragraph["context"]}}
+    flat += nlohmann::json{{"id", question["id"]},
+                           {"question", question["question"]},
+                           {"context", paragraph["context"]}}
                 .dump() +
             "\n";
   }
@@ -151,11 +149,12 @@ TEST_F(TokenPredictions, Answers_AreThoseThatTheEvaluationScores) {
     return predicted(
         predicting("question_answering", "squad", ".json", input, with(settings, more)));
   };
-  const std::vector<Json> lines = lines_of("new.json", {"predict.top_k=2", "data.batch_size=5"});
+  const std::vector<nlohmann::json> lines =
+      lines_of("new.json", {"predict.top_k=2", "data.batch_size=5"});
   ASSERT_EQ(lines.size(), expected.size());
   double exact = 0;
   for (size_t i = 0; i < lines.size(); ++i) {
-    const Json& line = lines[i];
+    const nlohmann::json& line = lines[i];
     EXPECT_EQ(line.at("id"), std::to_string(i));
     const std::string answer = line.at("answer");
     const size_t start = line.at("start"), end = line.at("end");  // the context is ASCII
@@ -168,7 +167,7 @@ TEST_F(TokenPredictions, Answers_AreThoseThatTheEvaluationScores) {
               1e-5);
   EXPECT_EQ(lines_of("new.jsonl", {"predict.top_k=2", "data.batch_size=5"}), lines);
   // With a threshold that every null answer exceeds.
-  for (const Json& line :
+  for (const nlohmann::json& line :
        lines_of("new.json", {"train.null_answers=true", "train.null_threshold=-1000"})) {
     EXPECT_EQ(line.at("answer"), "");
     EXPECT_TRUE(line.at("start").is_null());

@@ -283,7 +283,9 @@ TEST_F(TrainerTest, AccuracyOfFive_IsOfMoreThanFiveClasses) {
       EXPECT_THAT(refusal(kept), IsUsageError(key + ".metric")) << classes;
     }
     const Job top_three = job({"checkpoint.keep_best=acc3", "train.max_steps=1"}, model);
-    if (classes < 4) EXPECT_THAT(refusal(top_three), IsUsageError("train.metrics"));
+    if (classes < 4) {
+      EXPECT_THAT(refusal(top_three), IsUsageError("train.metrics"));
+    }
   }
 }
 

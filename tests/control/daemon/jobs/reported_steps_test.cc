@@ -22,8 +22,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using Json = nlohmann::json;
-
 struct ReportedStepsOfAJob : ::testing::Test {
   ~ReportedStepsOfAJob() override { EXPECT_THAT(job.survivors(30), IsEmpty()); }
 
@@ -38,22 +36,22 @@ struct ReportedStepsOfAJob : ::testing::Test {
     return {code, one.output()};
   }
   // Of this host, without a fleetd.
-  Json asked(std::vector<std::string> words) {
+  nlohmann::json asked(std::vector<std::string> words) {
     words.push_back("--fleetd_port=" + port);
     const auto [code, text] = command(std::move(words));
-    return code == 0 ? Json::parse(text, nullptr, false) : Json();
+    return code == 0 ? nlohmann::json::parse(text, nullptr, false) : nlohmann::json();
   }
-  std::vector<Json> events(const std::string& kind) const {
-    std::vector<Json> all;
+  std::vector<nlohmann::json> events(const std::string& kind) const {
+    std::vector<nlohmann::json> all;
     for (const std::string& line : split(job.read("log/metrics.jsonl"), '\n')) {
-      Json event = Json::parse(line, nullptr, false);
+      nlohmann::json event = nlohmann::json::parse(line, nullptr, false);
       if (event.is_object() && event["event"] == kind) all.push_back(std::move(event));
     }
     return all;
   }
   std::vector<int> steps(const std::string& kind) const {
     std::vector<int> all;
-    for (const Json& event : events(kind)) all.push_back(event["step"]);
+    for (const nlohmann::json& event : events(kind)) all.push_back(event["step"]);
     return all;
   }
 
@@ -75,15 +73,15 @@ TEST_F(ReportedStepsOfAJob, OutputAndFile_AreSeenWhileItRuns) {
       fi
       sleep 0.05
     done)");
-  const auto complete = [](const Json& frame) {
+  const auto complete = [](const nlohmann::json& frame) {
     return frame.is_object() && frame["ranks"].size() == 2 && frame["seconds_left"].is_number() &&
-           std::ranges::all_of(frame["ranks"], [](const Json& rank) {
+           std::ranges::all_of(frame["ranks"], [](const nlohmann::json& rank) {
              return rank["step_ms"].is_number() && rank["samples_per_second"].is_number();
            });
   };
   // The bound is against hanging.
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-  Json frame;
+  nlohmann::json frame;
   while (!complete(frame) && std::chrono::steady_clock::now() < end) {
     frame = asked({"top", "told", "--once", "--format=json"});
     ::poll(nullptr, 0, 100);
@@ -121,7 +119,7 @@ TEST_F(ReportedStepsOfAJob, EndedJob_IsListedAndHasAReport) {
   EXPECT_THAT(steps("train"), ElementsAre(1, 2, 3, 4));
   EXPECT_EQ(events("train")[3]["perplexity"], 7);
   EXPECT_EQ(events("summary").size(), 1u);
-  const Json progress = asked({"status", "told", "--format=json"})[0]["progress"];
+  const nlohmann::json progress = asked({"status", "told", "--format=json"})[0]["progress"];
   EXPECT_EQ(progress["step"], 4);
   EXPECT_EQ(progress["target"], 4);
   EXPECT_EQ(progress["loss"], 0.3);

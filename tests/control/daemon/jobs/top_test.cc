@@ -33,8 +33,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
-using Json = nlohmann::json;
-
 // Ranks that count steps of 50 ms; of these, rank 1 needs 45 itself, the others 20.
 std::vector<std::string> counting_ranks(const std::string& last = "") {
   return {"sh", "-c",
@@ -47,9 +45,9 @@ std::vector<std::string> words_of(const std::string& text) {
 }
 
 // Whether every rank has its rates, which takes some seconds.
-bool complete(const Json& frame, size_t ranks) {
+bool complete(const nlohmann::json& frame, size_t ranks) {
   if (!frame.is_object() || frame["ranks"].size() != ranks) return false;
-  return std::ranges::all_of(frame["ranks"], [](const Json& rank) {
+  return std::ranges::all_of(frame["ranks"], [](const nlohmann::json& rank) {
     return rank["step_ms"].is_number() && rank["cpu"].is_number();
   });
 }
@@ -74,12 +72,12 @@ struct TopOfThisHost : ::testing::Test {
     return {code, one.output()};
   }
   // `top --once` until every rank has its rates. The bound is against hanging.
-  Json top() {
+  nlohmann::json top() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-    Json frame;
+    nlohmann::json frame;
     while (!complete(frame, 2) && std::chrono::steady_clock::now() < end) {
       const auto [code, text] = command({"top", "seen", "--once", "--format=json"});
-      frame = code == 0 ? Json::parse(text, nullptr, false) : Json();
+      frame = code == 0 ? nlohmann::json::parse(text, nullptr, false) : nlohmann::json();
       ::poll(nullptr, 0, 100);
     }
     EXPECT_TRUE(complete(frame, 2)) << frame.dump();
@@ -94,13 +92,13 @@ struct TopOfThisHost : ::testing::Test {
 
 TEST_F(TopOfThisHost, RanksThatCountSteps_AreSeenWithTheirRates) {
   start(counting_ranks());
-  const Json frame = top();
+  const nlohmann::json frame = top();
   EXPECT_EQ(frame["job_id"], "seen");
   EXPECT_EQ(frame["world_size"], 2);
   EXPECT_EQ(frame["target"], 1'000'000);
   EXPECT_GT(frame["step"], 0);
   EXPECT_TRUE(frame["seconds_left"].is_number());
-  const Json &first = frame["ranks"][0], &second = frame["ranks"][1];
+  const nlohmann::json &first = frame["ranks"][0], &second = frame["ranks"][1];
   EXPECT_NEAR(first["step_ms"], 50, 1e-3);
   EXPECT_NEAR(first["samples_per_second"], 160, 1e-3);
   EXPECT_NEAR(first["peers_share"], 0.6, 1e-3);
@@ -121,9 +119,9 @@ TEST_F(TopOfThisHost, ProgressOfARunningJob_IsListed) {
   start(counting_ranks());
   top();
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  Json status;
+  nlohmann::json status;
   while (std::chrono::steady_clock::now() < end) {  // its record is written every 5 s
-    status = Json::parse(command({"status", "seen", "--format=json"}).second);
+    status = nlohmann::json::parse(command({"status", "seen", "--format=json"}).second);
     if (status[0]["progress"].is_object() && status[0]["progress"]["seconds_left"].is_number()) {
       break;
     }
@@ -138,10 +136,10 @@ TEST_F(TopOfThisHost, ProgressOfARunningJob_IsListed) {
 TEST_F(TopOfThisHost, AnyOtherProgram_HasCpuAndMemory) {
   start({"sh", "-c", "while :; do :; done"});
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-  Json rank;
+  nlohmann::json rank;
   while (std::chrono::steady_clock::now() < end) {
     const auto [code, text] = command({"top", "seen", "--once", "--format=json"});
-    if (code == 0) rank = Json::parse(text)["ranks"];
+    if (code == 0) rank = nlohmann::json::parse(text)["ranks"];
     if (rank.size() == 2 && rank[0]["cpu"].is_number() && rank[0]["cpu"] > 0.05) break;
     ::poll(nullptr, 0, 100);
   }
@@ -281,12 +279,13 @@ TEST_F(TopByFleetd, Terminal_IsRestoredWhateverEndsIt) {
 TEST_F(TopByFleetd, RanksOfAllNodes_AreInOneFrame) {
   const auto client = start("both", {}, counting_ranks());
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-  Json frame;
+  nlohmann::json frame;
   while (!complete(frame, 4) && std::chrono::steady_clock::now() < end) {
     Fleetrun command(job, "top" + std::to_string(++commands),
                      {"top", "both", "--once", "--format=json", "--ips=" + all_addresses(),
                       "--fleetd_port=" + port});
-    frame = command.wait() == 0 ? Json::parse(command.output(), nullptr, false) : Json();
+    frame = command.wait() == 0 ? nlohmann::json::parse(command.output(), nullptr, false)
+                                : nlohmann::json();
     ::poll(nullptr, 0, 100);
   }
   ASSERT_TRUE(complete(frame, 4)) << frame.dump();

@@ -26,8 +26,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using Json = nlohmann::json;
-
 // Where a page is, from a line of output with its address.
 struct PageAddress {
   int port = 0;
@@ -57,16 +55,17 @@ PageAddress page_in(const Text& text_now) {
 }
 
 // The data of the last event of this kind in a stream; null if there is none.
-Json event_in(const std::string& stream, const std::string& kind) {
+nlohmann::json event_in(const std::string& stream, const std::string& kind) {
   const std::string begin = "event: " + kind + "\ndata: ";
   const size_t at = stream.rfind(begin);
   if (at == std::string::npos) return {};
   const size_t data = at + begin.size();
-  return Json::parse(stream.substr(data, stream.find('\n', data) - data), nullptr, false);
+  return nlohmann::json::parse(stream.substr(data, stream.find('\n', data) - data), nullptr, false);
 }
 
 // A picture of the page at `url`, and what a person would see, as web_page.py says it.
-Json look_at(const std::string& url, const std::string& picture, const std::string& wait_for) {
+nlohmann::json look_at(const std::string& url, const std::string& picture,
+                       const std::string& wait_for) {
   const std::string folder = program_folder() + "/web_pages";  // of this build alone
   std::filesystem::create_directories(folder);
   const std::string out = folder + "/" + picture;
@@ -79,7 +78,7 @@ Json look_at(const std::string& url, const std::string& picture, const std::stri
   const std::string why((std::istreambuf_iterator<char>(errors)), {});
   EXPECT_EQ(status, 0) << why;
   std::printf("pictures: %s.*.png\n", out.c_str());
-  return Json::parse(text, nullptr, false);
+  return nlohmann::json::parse(text, nullptr, false);
 }
 
 // Ranks that count steps of 50 ms, and write lines that would be markup.
@@ -152,11 +151,11 @@ TEST_F(WebOfTop, Events_AreTheFramesOfTop) {
   const std::string stream = get("/events", "\"slowest\":true");
   EXPECT_EQ(parse_http(stream).headers["Content-Type"], "text/event-stream");
   EXPECT_TRUE(event_in(stream, "history")["points"].is_array());
-  const Json frame = event_in(stream, "frame");
+  const nlohmann::json frame = event_in(stream, "frame");
   EXPECT_EQ(frame["job_id"], "seen");
   EXPECT_EQ(frame["ranks"].size(), 2u);
   EXPECT_TRUE(frame["ranks"][1]["slowest"]);
-  const Json history = event_in(get("/events", "event: history"), "history");
+  const nlohmann::json history = event_in(get("/events", "event: history"), "history");
   ASSERT_FALSE(history["points"].empty());  // also for those who come later
   EXPECT_EQ(history["points"].back()["ranks"].size(), 2u);
 }
@@ -169,7 +168,7 @@ TEST_F(WebOfTop, History_BeginsBeforeThePage) {
   Fleetrun later(job, "later", {"top", "--web", "--fleetd_port=" + port});
   const PageAddress second = page_in([&] { return later.output(); });
   const std::string stream = http_get(second.port, "/events", second.cookie(), "\"points\":[{");
-  const Json history = event_in(stream, "history");
+  const nlohmann::json history = event_in(stream, "history");
   ASSERT_FALSE(history["points"].empty());
   EXPECT_LT(history["points"][0]["time"], opened);
   later.signal(SIGINT);
@@ -190,9 +189,9 @@ TEST_F(WebOfTop, JobThatFails_LeavesItsVerdictOnThePage) {
   start({"sh", "-c", "while [ ! -e end ]; do sleep 0.01; done; test $RANK = 0 || exit 5"});
   std::ofstream(job.path() + "/end");
   for (int browser = 0; browser < 2; ++browser) {  // also to one that comes later
-    const Json outcome = event_in(get("/events", "event: ended"), "ended");
+    const nlohmann::json outcome = event_in(get("/events", "event: ended"), "ended");
     EXPECT_EQ(outcome["state"], "failed (5)");
-    EXPECT_EQ(outcome["failed"], Json({{"role", "trainer"}, {"rank", 1}}));
+    EXPECT_EQ(outcome["failed"], nlohmann::json({{"role", "trainer"}, {"rank", 1}}));
     EXPECT_THAT(outcome["text"], HasSubstr("rank 1"));
   }
   EXPECT_THAT(top->output(), HasSubstr("failed (5)"));
@@ -225,12 +224,13 @@ TEST_F(WebOfTop, AddressesThatOthersReach_AreRefused) {
 TEST_F(WebOfTop, Browser_ShowsTheJobOnAnyScreen) {
   if (const char* missing = browser_missing()) GTEST_SKIP() << missing;
   start(ranks_with_markup(), "seen<b>&amp;");
-  const Json seen = look_at(page.url(), "fleet_web_top", "bold");
+  const nlohmann::json seen = look_at(page.url(), "fleet_web_top", "bold");
   ASSERT_TRUE(seen.is_object());
-  EXPECT_EQ(seen["messages"], Json::array());  // of the console, and of requests that failed
-  EXPECT_EQ(seen["elsewhere"], Json::array());
+  EXPECT_EQ(seen["messages"],
+            nlohmann::json::array());  // of the console, and of requests that failed
+  EXPECT_EQ(seen["elsewhere"], nlohmann::json::array());
   ASSERT_EQ(seen["screens"].size(), 3u);
-  for (const Json& screen : seen["screens"]) {
+  for (const nlohmann::json& screen : seen["screens"]) {
     EXPECT_LE(screen["content_width"], screen["width"]) << screen.dump();
     EXPECT_EQ(screen["name"], "seen<b>&amp;");  // as text
     EXPECT_EQ(screen["curves"], 2)              // they report no loss
@@ -262,7 +262,7 @@ TEST_F(WebOfFleetd, Jobs_AreListedAndEachHasItsPage) {
   const auto get = [&](const std::string& path, const std::string& until = "") {
     return http_get(page.port, path, page.cookie(), until);
   };
-  EXPECT_EQ(event_in(get("/events", "event: jobs"), "jobs")["jobs"], Json::array());
+  EXPECT_EQ(event_in(get("/events", "event: jobs"), "jobs")["jobs"], nlohmann::json::array());
   const auto client = start("both", {}, ranks_with_markup());
   const std::string list = get("/events", "\"job_id\":\"both\",\"state\":\"running\"");
   EXPECT_EQ(event_in(list, "jobs")["jobs"][0]["number"], 1);
@@ -274,9 +274,9 @@ TEST_F(WebOfFleetd, Jobs_AreListedAndEachHasItsPage) {
     EXPECT_EQ(parse_http(get(path)).status, 404) << path;
   }
   if (!browser_missing()) {
-    const Json seen = look_at(page.url(), "fleet_web_fleetd", "both");
-    EXPECT_EQ(seen["messages"], Json::array());
-    for (const Json& screen : seen["screens"]) {
+    const nlohmann::json seen = look_at(page.url(), "fleet_web_fleetd", "both");
+    EXPECT_EQ(seen["messages"], nlohmann::json::array());
+    for (const nlohmann::json& screen : seen["screens"]) {
       EXPECT_LE(screen["content_width"], screen["width"]) << screen.dump();
     }
   }
@@ -285,7 +285,7 @@ TEST_F(WebOfFleetd, Jobs_AreListedAndEachHasItsPage) {
   const std::string ended = get("/jobs/1/events", "event: ended");
   EXPECT_EQ(event_in(ended, "ended")["state"], "stopped (SIGTERM)");
   EXPECT_FALSE(event_in(ended, "history")["points"].empty());  // outlives the job
-  const Json curves = event_in(get("/events", "event: curves"), "curves");
+  const nlohmann::json curves = event_in(get("/events", "event: curves"), "curves");
   EXPECT_EQ(curves["jobs"][0]["number"], 1);
   EXPECT_FALSE(curves["jobs"][0]["points"].empty());
   EXPECT_THAT(left(), IsEmpty());

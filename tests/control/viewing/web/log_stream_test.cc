@@ -14,14 +14,12 @@
 namespace fleet {
 namespace {
 
-using Json = nlohmann::json;
-
 // The text of an event "lines".
 std::string text_of(const std::string& event) {
   const std::string begin = "event: lines\ndata: ";
   EXPECT_THAT(event, ::testing::StartsWith(begin));
   EXPECT_THAT(event, ::testing::EndsWith("\n\n"));
-  return Json::parse(event.substr(begin.size()))["text"];
+  return nlohmann::json::parse(event.substr(begin.size()))["text"];
 }
 
 TEST(LogLines, WholeLines_AreSentOnce) {
@@ -44,7 +42,7 @@ TEST(LogLines, ColoursProgressBarsAndBrokenBytes_DoNotReachTheBrowser) {
   EXPECT_EQ(text_of(lines.add("\x1b[31mred\x1b[0m\x1b]0;title\x07\n")), "red\n");
   EXPECT_EQ(text_of(lines.add("10 %\r20 %\rdone\n")), "done\n");
   const std::string broken = lines.add("a\xff z\n");
-  EXPECT_TRUE(Json::accept(broken.substr(broken.find('{')))) << broken;
+  EXPECT_TRUE(nlohmann::json::accept(broken.substr(broken.find('{')))) << broken;
 }
 
 TEST(LogLines, MarkupAndNewEvents_StayData) {

@@ -26,8 +26,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-using Json = nlohmann::json;
-
 constexpr double kNow = 1'790'000'000;
 
 // All values that a rank can have, with many digits.
@@ -138,7 +136,7 @@ void write_site(const RunFiles& pages, const std::string& name, const std::strin
   pages.write(name + "/events", events);
 }
 
-Json measured(const std::string& folder, const std::string& out) {
+nlohmann::json measured(const std::string& folder, const std::string& out) {
   const std::string script = source_folder() + "/tests/control/viewing/web/page_widths.py";
   const int status = std::system(
       ("python3 -B " + script + " " + folder + " >" + out + " 2>" + out + ".err").c_str());
@@ -146,7 +144,7 @@ Json measured(const std::string& folder, const std::string& out) {
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   const std::string why((std::istreambuf_iterator<char>(errors)), {});
   EXPECT_EQ(status, 0) << why;
-  return Json::parse(text, nullptr, false);
+  return nlohmann::json::parse(text, nullptr, false);
 }
 
 TEST(PageWidths, PhoneAndWideScreen_NeedNoSidewaysScrolling) {
@@ -159,17 +157,17 @@ TEST(PageWidths, PhoneAndWideScreen_NeedNoSidewaysScrolling) {
           .state = "failed (7)", .text = std::string(300, 'f'), .failed = WatchedLog{.rank = 3}}));
   write_site(pages, "list", list_events());
   pages.write("report.html", busy_report_page());
-  const Json found = measured(pages.path(), results.path() + "/found.json");
+  const nlohmann::json found = measured(pages.path(), results.path() + "/found.json");
   ASSERT_EQ(found.size(), 8u);  // 4 pages of 2 widths
-  for (const Json& page : found) {
+  for (const nlohmann::json& page : found) {
     const std::string where = page["page"].dump() + " of " + page["width"].dump();
     EXPECT_LE(page["scroll_width"], page["client_width"]) << where;
-    EXPECT_EQ(page["broken_heads"], Json::array()) << where;
+    EXPECT_EQ(page["broken_heads"], nlohmann::json::array()) << where;
     EXPECT_GT(page["charts"], 1) << where;
     if (!page["smallest_text"].is_null()) {
       EXPECT_GE(page["smallest_text"], 10) << where;
     }
-    EXPECT_EQ(page["scrolled"], Json::array()) << where;
+    EXPECT_EQ(page["scrolled"], nlohmann::json::array()) << where;
     if (page["page"] == "report.html") {
       EXPECT_GT(page["heads"], 10) << where;
     }
@@ -177,7 +175,7 @@ TEST(PageWidths, PhoneAndWideScreen_NeedNoSidewaysScrolling) {
       EXPECT_THAT(page["text"], HasSubstr("5 (slowest)")) << where;
     }
     if (page["page"] != "failed/") continue;
-    EXPECT_EQ(page["failed"], Json::array({"3 (failed)"})) << where;
+    EXPECT_EQ(page["failed"], nlohmann::json::array({"3 (failed)"})) << where;
     EXPECT_THAT(page["text"], Not(HasSubstr("(slowest)"))) << where;
   }
 }
