@@ -49,5 +49,5 @@ read -ra libraries <<<"$link"
 # -O1 and line tables only: a report names lines, and nothing more is needed. -Wno-tsan: Asio's fences do not replace its locks.
 g++ -std=c++20 -O1 -g1 -fsanitize=thread -Wno-tsan -I. "${compile[@]}" -c "$work/races.cc" -o "$work/races.o"
 # Where sources were compiled in groups, the libraries still define them: the first definition counts, the one compiled here.
-(cd "$build" && g++ -fsanitize=thread -fuse-ld=mold -Wl,--allow-multiple-definition races/races.o -o races/races "${libraries[@]}")
+(cd "$build" && g++ -fsanitize=thread -Wl,--allow-multiple-definition races/races.o -o races/races "${libraries[@]}")
 TSAN_OPTIONS="suppressions=$PWD/tests/tsan_suppressions.txt exitcode=66 ${TSAN_OPTIONS:-}" "$work/races" --gtest_brief=1

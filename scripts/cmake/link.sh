@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # link.sh SECONDS COMMAND...: links. A link that has not ended after that time is killed and started again, twice at most,
-# each time with twice the time. Debian's mold may wait for ever: its threads come from a library with that fault
-# (github.com/rui314/mold/issues/898). No link takes more than a few seconds.
+# each time with twice the time. Debian's mold 1.10 may wait or loop for ever (github.com/rui314/mold/issues/898). No link takes
+# more than a few seconds.
 limit=$1
 shift
 for ((try = 1; ; ++try)); do

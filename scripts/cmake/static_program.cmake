@@ -1,7 +1,8 @@
 # fleet_static_program(TARGET): links a program of the control plane statically, except for glibc. Loading gRPC's hundred shared
 # libraries would cost five of the few milliseconds of a start, and the program must run on nodes without packages. Call it
 # before fleet_link(): archives that come first on the command line take precedence over the shared libraries. Needs mold,
-# because GNU ld requires another order.
+# because GNU ld requires another order. No other program is linked by mold: Debian's 1.10 may loop for ever (link.sh), which
+# happens every time with some programs, and GNU ld takes a second.
 #
 # FLEET_STATIC_CONTROL: AUTO (release builds if mold and the archives exist), ON (an error if they do not), OFF.
 function(fleet_static_program target)
@@ -46,6 +47,7 @@ function(fleet_static_program target)
   if(gRPC_VERSION MATCHES "^1\\.51\\.")
     target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/lib/common/transport/static_grpc.cc)
   endif()
-  target_link_options(${target} PRIVATE -no-pie -Wl,--gc-sections -static-libstdc++ -static-libgcc)
+  target_link_options(${target} PRIVATE -fuse-ld=mold -no-pie -Wl,--gc-sections -static-libstdc++ -static-libgcc)
+  set_target_properties(${target} PROPERTIES CXX_LINKER_LAUNCHER "${CMAKE_SOURCE_DIR}/scripts/cmake/link.sh;120")
   target_link_libraries(${target} PRIVATE -Wl,--as-needed ${archives})
 endfunction()
