@@ -71,7 +71,7 @@ class Sam {
     return ops;
   }
 
-  // What the weights decide. A teacher's logits are not of it, nor are features of frozen layers.
+  // Variables that depend on the weights, unlike a teacher's logits and features of frozen layers.
   std::set<VarId> changed_vars() const {
     std::set<VarId> changed;
     for (const auto& [parameter, gradient] : gradients_) {

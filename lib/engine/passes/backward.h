@@ -33,8 +33,8 @@ BackwardResult append_backward_from(Program& program, SectionId forward,
                                     const std::vector<std::pair<VarId, VarId>>& seeds,
                                     const std::vector<VarId>& wrt);
 
-// What the trainable parameters or `wrt` decide of the variables that section `forward` reads or
-// writes: a backward pass may go through these.
+// The trainable parameters, `wrt`, and the variables of section `forward` that depend on them: a
+// backward pass may go through these.
 std::set<VarId> differentiable_vars(const Program& program, SectionId forward,
                                     const std::vector<VarId>& wrt = {});
 

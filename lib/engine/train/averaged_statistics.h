@@ -24,7 +24,8 @@ class AveragedStatistics {
 
   // Takes them for the averages of this step, unless it has; leaves the data at the position of
   // training. Does nothing if the job needs none, or while nothing is averaged yet. Several ranks
-  // take the mean over them all. If the ranks end the pass, each keeps what it has until then.
+  // take the mean over them all. If the ranks end the pass, each keeps the
+  // mean over its batches until then.
   void update();
 
  private:

@@ -50,9 +50,8 @@ bool in_torchvision(const std::string& network);
 // transformers' indices of several files. kUsage if a folder has none.
 std::string weights_file(const std::string& path);
 
-// The tensors of weights_file(path), by read_weights() or open_weights(). average: of a checkpoint
-// of fleetrun, those in ema.safetensors instead, if it has them; of other files, as `read` takes
-// it.
+// The tensors of weights_file(path), by read_weights() or open_weights(). With `average`, the file
+// ema.safetensors in a checkpoint replaces those that it has; other files: see read_weights().
 TensorFile with_averages(const std::string& path, bool average,
                          TensorFile (*read)(const std::string& file, bool average));
 
