@@ -3,26 +3,12 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "models/evaluated_network.h"
 #include "models/model.h"
 #include "models/task.h"
 
 namespace fleet {
 namespace {
-
-// Moves convolutions that have a kernel of our own away from cuDNN.
-void leave_cudnn(Program& program) {
-  for (Op& op : program.ops()) {
-    const bool depthwise = op.type() == "conv2d" && op.attributes.integer("groups") > 1 &&
-                           program.var(op.inputs[1]).shape[1] == 1;
-    if (depthwise || op.type() == "conv2d_transpose") op.attributes.set("use_cudnn", false);
-  }
-}
-
-void leave_winograd(Program& program) {
-  for (Op& op : program.ops()) {
-    if (op.attributes.has("winograd")) op.attributes.set("winograd", false);
-  }
-}
 
 // The feeds of a program under construction. A section's network gets its inputs from them.
 class FeedList {
@@ -114,9 +100,7 @@ NamedVars build_network(Network& network, const FeedList& feeds, SectionId secti
   }
   inputs["sample_key"] = network.sample_key();
   network.set_wanted_outputs(wanted);
-  if (options.model_settings.has(kBatchNormEpsilon)) {
-    network.set_batch_norm_epsilon(options.model_settings.number(kBatchNormEpsilon));
-  }
+  set_norms(network, options.model_settings);
   const NamedVars outputs =
       of_model(options.model, [&] { return model.build(network, inputs, options.model_settings); });
   for (const std::string& name : wanted) {
@@ -274,8 +258,7 @@ Training build_training(Program& program, const TrainingOptions& options) {
   }
   TaskBuilder evaluates(program, context, &training, true);
   task.build(evaluates);
-  if (!options.model_settings.boolean("use_cudnn")) leave_cudnn(program);
-  if (!options.model_settings.boolean("winograd")) leave_winograd(program);
+  choose_kernels(program, options.model_settings);
   of_model(options.model, [&] {
     verify(program);
     return 0;

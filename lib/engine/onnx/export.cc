@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/regular_file.h"
 #include "base/text.h"
-#include "models/model.h"
+#include "models/evaluated_network.h"
 #include "models/text/language_models.h"
 #include "models/training.h"
 #include "onnx/network.h"
@@ -152,12 +152,6 @@ std::vector<VarId> OnnxNetwork::results() const {
 }
 
 OnnxNetwork image_network(const Job& job, const Shape& image, int64_t batch) {
-  OnnxNetwork built;
-  const SectionId section =
-      built.program.add_section("evaluate", {.training = false, .evaluation = true});
-  const VarId feed =
-      built.program.feed(kImage, DType::kFloat32, {batch, image[0], image[1], image[2]});
-  Network network(built.program, section, false, kNoVar);
   const ModelDef& model = model_registry().get(job.model_name);
   const auto gives = [&](const char* name) {
     return std::ranges::find(model.outputs, name) != model.outputs.end();
@@ -168,9 +162,12 @@ OnnxNetwork image_network(const Job& job, const Shape& image, int64_t batch) {
                 "the model " + job.model_name + " does not turn an image into logits",
                 "ONNX export", "export a classifier of images, or a language model");
   }
-  const NamedVars inputs = {{kImage, feed}, {"sample_key", kNoVar}};
   const char* output = pixels ? kPixelLogits : kLogits;
-  const VarId logits = model.build(network, inputs, job.model).at(output);
+  EvaluatedNetwork network =
+      evaluated_network(job.model_name, job.model, {batch, image[0], image[1], image[2]}, {output});
+  const VarId logits = network.outputs.at(output);
+  OnnxNetwork built;
+  built.program = std::move(network.program);
   std::vector<std::string> dims = {"batch"};
   for (int d = 0; d < 3; ++d) dims.push_back(std::to_string(image[d]));
   built.inputs = {{kImage, kNoVar, DType::kFloat32, dims}};

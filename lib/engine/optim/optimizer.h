@@ -66,6 +66,7 @@ struct OptimizerDef {
   std::string help;         // one line
   Schema schema;            // its own keys; append_updates() adds the common ones
   double weight_decay = 0;  // default of the common key
+  bool averages = false;    // it makes kAverageRate (optim/ema.h): evaluations use an average
   // Appends the operations of one update.
   std::function<void(UpdateContext&, const Update&)> append;
 };

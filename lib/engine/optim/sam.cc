@@ -49,8 +49,9 @@ class Sam {
   }
 
  private:
-  // The operations that the gradients depend on, in order.
+  // The operations that the gradients depend on and other weights change, in order.
   std::vector<Op> gradient_ops() const {
+    const std::set<VarId> changed = changed_vars();
     std::set<VarId> needed;
     for (const auto& [parameter, gradient] : gradients_) needed.insert(gradient);
     std::vector<Op> ops;
@@ -60,12 +61,30 @@ class Sam {
       const bool wanted = std::ranges::any_of(op->outputs, [&](VarId id) {
         return id != kNoVar && program_.var(id).kind == VarKind::kTemporary && needed.contains(id);
       });
-      if (!wanted) continue;
+      const bool changes =
+          std::ranges::any_of(op->outputs, [&](VarId id) { return changed.contains(id); });
+      if (!wanted || !changes) continue;
       needed.insert(op->inputs.begin(), op->inputs.end());
       ops.push_back(*op);
     }
     std::ranges::reverse(ops);
     return ops;
+  }
+
+  // Variables that depend on the weights, unlike a teacher's logits and features of frozen layers.
+  std::set<VarId> changed_vars() const {
+    std::set<VarId> changed;
+    for (const auto& [parameter, gradient] : gradients_) {
+      changed.insert({parameter, program_.copy_of(parameter)});
+    }
+    changed.erase(kNoVar);
+    for (const Op& op : program_.ops()) {
+      if (!std::ranges::any_of(op.inputs, [&](VarId id) { return changed.contains(id); })) continue;
+      for (const VarId id : op.outputs) {
+        if (id != kNoVar) changed.insert(id);
+      }
+    }
+    return changed;
   }
 
   void save() {
@@ -110,20 +129,23 @@ class Sam {
     op.section = section_;
     for (std::vector<VarId>* vars : {&op.inputs, &op.outputs, &op.after}) {
       for (VarId& id : *vars) {
-        if (id != kNoVar) id = second(id, vars == &op.outputs);
+        if (id != kNoVar) id = vars == &op.outputs ? written(id) : read(id);
       }
     }
     return op;
   }
 
-  // Parameters and feeds stay the same. Running statistics are written aside: the second pass does
-  // not change them.
-  VarId second(VarId id, bool written) {
+  // Parameters, feeds and what does not depend on the weights stay the same.
+  VarId read(VarId id) const {
+    const auto found = second_.find(id);
+    return found == second_.end() ? id : found->second;
+  }
+  // Running statistics are written aside: the second pass does not change them.
+  VarId written(VarId id) {
     const auto found = second_.find(id);
     if (found != second_.end()) return found->second;
     const Var& var = program_.var(id);
-    const bool aside = var.kind == VarKind::kTemporary || (var.kind == VarKind::kState && written);
-    if (!aside) return id;
+    if (var.kind != VarKind::kTemporary && var.kind != VarKind::kState) return id;
     Var copy = var;
     copy.kind = VarKind::kTemporary;
     copy.name += "@SAM";

@@ -65,6 +65,7 @@ FLEET_OP(schedule_free_sgd) {
 }
 
 FLEET_OPTIMIZER(schedule_free_adamw) {
+  def.averages = true;
   def.help =
       "AdamW whose weights of evaluations are an average, without a schedule but a warm-up "
       "(schedule-free)";
@@ -81,6 +82,7 @@ FLEET_OPTIMIZER(schedule_free_adamw) {
 }
 
 FLEET_OPTIMIZER(schedule_free_sgd) {
+  def.averages = true;
   def.help =
       "gradient descent whose weights of evaluations are an average, without a schedule but a "
       "warm-up (schedule-free)";

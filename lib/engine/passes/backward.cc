@@ -8,6 +8,14 @@
 namespace fleet {
 namespace {
 
+std::set<VarId> leaves_of(const Program& program, const std::vector<VarId>& wrt) {
+  std::set<VarId> leaves(wrt.begin(), wrt.end());
+  for (const VarId id : program.parameters()) {
+    if (program.var(id).trainable) leaves.insert(id);
+  }
+  return leaves;
+}
+
 class Backward {
  public:
   Backward(Program& program, SectionId forward) : program_(program), forward_(forward) {}
@@ -71,21 +79,8 @@ class Backward {
   // A variable needs a gradient if it depends on a leaf and the seeds depend on it.
   void find_needed(const std::vector<std::pair<VarId, VarId>>& seeds,
                    const std::vector<VarId>& wrt) {
-    std::set<VarId> from_leaf(wrt.begin(), wrt.end());
-    for (VarId id : program_.parameters()) {
-      if (program_.var(id).trainable) from_leaf.insert(id);
-    }
-    leaves_ = from_leaf;
-    for (const Op& op : program_.ops()) {
-      if (op.section != forward_) continue;
-      bool depends = false;
-      for (VarId id : op.inputs) depends |= from_leaf.contains(id);
-      for (VarId id : op.outputs) {
-        if (depends && id != kNoVar && program_.var(id).kind == VarKind::kTemporary) {
-          from_leaf.insert(id);
-        }
-      }
-    }
+    leaves_ = leaves_of(program_, wrt);
+    const std::set<VarId> from_leaf = differentiable_vars(program_, forward_, wrt);
     std::set<VarId> to_seed;
     for (const auto& [var, gradient] : seeds) to_seed.insert(var);
     for (size_t i = program_.ops().size(); i-- > 0;) {
@@ -176,6 +171,20 @@ BackwardResult append_backward(Program& program, SectionId forward, VarId loss, 
   BackwardResult result = append_backward_from(program, forward, {{loss, seed}}, wrt);
   result.loss_scaling = loss_scaling;
   return result;
+}
+
+std::set<VarId> differentiable_vars(const Program& program, SectionId forward,
+                                    const std::vector<VarId>& wrt) {
+  std::set<VarId> vars = leaves_of(program, wrt);
+  for (const Op& op : program.ops()) {
+    if (op.section != forward) continue;
+    bool depends = false;
+    for (const VarId id : op.inputs) depends |= vars.contains(id);
+    for (const VarId id : op.outputs) {
+      if (depends && id != kNoVar && program.var(id).kind == VarKind::kTemporary) vars.insert(id);
+    }
+  }
+  return vars;
 }
 
 }  // namespace fleet

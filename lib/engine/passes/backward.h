@@ -1,6 +1,7 @@
 // The backward pass: appends the operations that compute gradients.
 #pragma once
 
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -31,5 +32,10 @@ BackwardResult append_backward(Program& program, SectionId forward, VarId loss, 
 BackwardResult append_backward_from(Program& program, SectionId forward,
                                     const std::vector<std::pair<VarId, VarId>>& seeds,
                                     const std::vector<VarId>& wrt);
+
+// The trainable parameters, `wrt`, and the variables of section `forward` that depend on them: a
+// backward pass may go through these.
+std::set<VarId> differentiable_vars(const Program& program, SectionId forward,
+                                    const std::vector<VarId>& wrt = {});
 
 }  // namespace fleet

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "ops/activation.h"
+#include "passes/backward.h"
 #include "passes/uses.h"
 
 namespace fleet {
@@ -56,6 +57,13 @@ int fuse_activations(Program& program, const std::string& type) {
 
 int fuse_recomputed_activations(Program& program, const std::string& type) {
   return fuse_all<RecomputesActivations>(program, type);
+}
+
+bool needs_mask(const Program& program, const Op& norm) {
+  if (!norm.attributes.boolean("is_test")) return true;
+  if (!program.sections()[norm.section].when.training) return false;
+  const std::set<VarId> vars = differentiable_vars(program, norm.section);
+  return std::ranges::any_of(norm.inputs, [&](VarId id) { return vars.contains(id); });
 }
 
 int count_fused(const Program& program, const std::string& type) {

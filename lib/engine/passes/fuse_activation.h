@@ -15,6 +15,10 @@ int fuse_activations(Program& program, const std::string& type);
 // (RecomputesActivations), for backends that have these kernels.
 int fuse_recomputed_activations(Program& program, const std::string& type);
 
+// Whether a batch norm, with a fused activation or z, needs a mask for its gradient: one with fixed
+// statistics only if layers before it are trained.
+bool needs_mask(const Program& program, const Op& norm);
+
 // Counts operations of this type with an activation, in training sections.
 int count_fused(const Program& program, const std::string& type);
 

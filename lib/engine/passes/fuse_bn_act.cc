@@ -19,7 +19,7 @@ class FuseBnAct : public Pass {
   static void add_masks(Program& program) {
     for (Op& op : program.ops()) {
       if (op.type() != "batch_norm" || op.attributes.text("activation") != "relu") continue;
-      if (op.attributes.boolean("is_test") || op.outputs[kMask] != kNoVar) continue;
+      if (op.outputs[kMask] != kNoVar || !needs_mask(program, op)) continue;
       std::vector<VarId> outputs = op.outputs;
       outputs[kMask] = program.temporary(program.var(outputs[0]).name + ".mask");
       op = program.make_op(op.section, op.type(), op.inputs, outputs, op.attributes);

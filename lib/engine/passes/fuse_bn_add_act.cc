@@ -52,11 +52,12 @@ class FuseBnAddAct : public Pass {
     std::vector<VarId> inputs = norm.inputs, outputs = norm.outputs;
     inputs.push_back(z);
     outputs[0] = add.outputs[0];
-    if (!norm.attributes.boolean("is_test")) {
-      outputs[5] = program.temporary(program.var(outputs[0]).name + ".mask");
-    }
     Attributes attributes = norm.attributes;
     attributes.set("activation", add.attributes.text("activation"));
+    const Op fused =
+        program.make_op(add.section, "fused_bn_add_activation", inputs, outputs, attributes);
+    if (!needs_mask(program, fused)) return fused;
+    outputs[5] = program.temporary(program.var(outputs[0]).name + ".mask");
     return program.make_op(add.section, "fused_bn_add_activation", inputs, outputs, attributes);
   }
 };

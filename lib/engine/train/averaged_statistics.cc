@@ -15,10 +15,10 @@ static int64_t batches_to_take(const Job& job, int64_t of_epoch) {
 }
 
 AveragedStatistics::AveragedStatistics(const Job& job, StepRunner& runner,
-                                       data::InputPipeline& data, std::function<void()> batch_done)
+                                       data::InputPipeline& data, Callbacks callbacks)
     : runner_(runner),
       data_(data),
-      batch_done_(std::move(batch_done)),
+      callbacks_(std::move(callbacks)),
       batches_(batches_to_take(job, data.batches())),
       averages_(averaged_statistics(runner.executor().program())) {
   needed_ = batches_ > 0 && !averages_.empty();
@@ -31,26 +31,26 @@ void AveragedStatistics::update() {
   const Program& program = executor.program();
   if (executor.values<int64_t>(program.find(kEmaUpdates))[0] == 0) return;
   step_ = at.step;
-  runner_.control().all_succeed("take the statistics of averaged weights", [&] {
-    run_batches();
-    return 0.0;
-  });
-  average_over_ranks();
-  if (at.batch > 0 && at.batch < data_.batches()) data_.start_epoch(at.epoch, at.batch, at.step);
+  if (run_batches()) average_over_ranks();
+  // Also at the end of an epoch: the epoch of the pass may have batches left.
+  if (at.batch > 0) data_.start_epoch(at.epoch, at.batch, at.step);
 }
 
-void AveragedStatistics::run_batches() {
+// False: the ranks ended it.
+bool AveragedStatistics::run_batches() {
   Executor& executor = runner_.executor();
   const int64_t none = 0;
   executor.write(executor.program().find(kStatisticsBatches), std::span(&none, 1));
   data_.start_epoch(0);  // the same batches whenever it is done
   for (int64_t number = 0; number < batches_; ++number) {
-    const data::Batch* batch = data_.next(nullptr);
+    const data::Batch* batch = callbacks_.next_batch();
+    if (!callbacks_.agree_on_step(batch != nullptr)) return false;
     if (!batch) break;
     runner_.take_statistics(*batch, number);
-    batch_done_();
+    callbacks_.batch_done();
   }
   executor.synchronize();
+  return true;
 }
 
 // A rank has statistics of its own batches.

@@ -12,22 +12,29 @@ namespace fleet {
 // All ranks make the same calls.
 class AveragedStatistics {
  public:
-  // batch_done: called after each batch. Everything must outlive this.
+  // As EvaluationOptions have them (train/evaluation.h).
+  struct Callbacks {
+    std::function<const data::Batch*()> next_batch;  // of `data`
+    std::function<bool(bool works)> agree_on_step;   // false on all ranks ends the pass
+    std::function<void()> batch_done;                // called after each batch
+  };
+  // Everything must outlive this.
   AveragedStatistics(const Job& job, StepRunner& runner, data::InputPipeline& data,
-                     std::function<void()> batch_done);
+                     Callbacks callbacks);
 
   // Takes them for the averages of this step, unless it has; leaves the data at the position of
   // training. Does nothing if the job needs none, or while nothing is averaged yet. Several ranks
-  // take the mean over them all. Errors of the data on any rank.
+  // take the mean over them all. If the ranks end the pass, each keeps the
+  // mean over its batches until then.
   void update();
 
  private:
-  void run_batches();
+  bool run_batches();
   void average_over_ranks();
 
   StepRunner& runner_;
   data::InputPipeline& data_;
-  const std::function<void()> batch_done_;
+  const Callbacks callbacks_;
   const int64_t batches_;
   bool needed_ = false;
   std::vector<VarId> averages_;

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/number_text.h"
 #include "optim/ema.h"
+#include "optim/optimizer.h"
 #include "optim/swa.h"
 #include "train/rank_state.h"
 
@@ -62,6 +63,11 @@ void check_one(const Job& job, bool own, const BuiltProgram& built) {
 std::string key_of_averages(const Job& job) {
   if (job.train.integer("swa.from_epoch") > 0) return kSwaKey;
   return job.train.number("ema.decay") > 0 ? kEmaKey : "";
+}
+
+bool evaluates_averages(const Job& job) {
+  return !key_of_averages(job).empty() ||
+         optimizer_registry().get(job.optimizer.text("name")).averages;
 }
 
 void average_weights(const Job& job, int rank, BuiltProgram* built) {

@@ -10,6 +10,9 @@ namespace fleet {
 // The key that asks for averages of the weights; "": none does.
 std::string key_of_averages(const Job& job);
 
+// Whether evaluations use averages: by such a key, or by the optimizer.
+bool evaluates_averages(const Job& job);
+
 // Appends them to a Program with its updates. kUsage naming the key if a strategy leaves ranks
 // without a common value of each weight, or if both keys ask for them.
 void average_weights(const Job& job, int rank, BuiltProgram* built);

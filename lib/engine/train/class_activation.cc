@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "models/model.h"
+#include "models/evaluated_network.h"
 #include "passes/backward.h"
 #include "train/predicted_values.h"
 
@@ -127,17 +127,11 @@ std::vector<Tap> taps(int64_t from, int64_t to) {
 
 ClassActivation::ClassActivation(const Job& job, Device& device, int64_t batch, const Shape& image)
     : image_shape_(image) {
-  Program program;
-  const SectionId section =
-      program.add_section("evaluate", {.training = false, .evaluation = true});
-  image_ = program.feed("image", DType::kFloat32, {batch, image[0], image[1], image[2]});
-  Network network(program, section, false, kNoVar);
-  network.set_wanted_outputs({kLogits});
-  const NamedVars outputs =
-      model_registry()
-          .get(job.model_name)
-          .build(network, {{"image", image_}, {"sample_key", kNoVar}}, job.model);
-  const VarId logits = find_var(outputs, kLogits);
+  EvaluatedNetwork network = evaluated_network(job.model_name, job.model,
+                                               {batch, image[0], image[1], image[2]}, {kLogits});
+  Program& program = network.program;
+  image_ = network.image;
+  const VarId logits = find_var(network.outputs, kLogits);
   const LastMap last(job, program, image_);
   map_ = last.find(logits);
   const Shape map = program.var(map_).shape;
@@ -155,7 +149,7 @@ ClassActivation::ClassActivation(const Job& job, Device& device, int64_t batch, 
   for (const VarId parameter : program.parameters()) program.var(parameter).trainable = false;
   classes_ = program.var(logits).shape[1];
   seed_ = program.feed("class_of_map", DType::kFloat32, program.var(logits).shape);
-  append_backward_from(program, section, {{logits, seed_}}, {map_});
+  append_backward_from(program, network.section, {{logits, seed_}}, {map_});
   gradient_ = program.gradient(map_);
   executor_ = plan_prediction(job, device, std::move(program), {map_, gradient_});
 }

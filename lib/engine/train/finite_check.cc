@@ -56,12 +56,16 @@ FiniteCheck::FiniteCheck(Executor& executor, Device& device, RankCoordinator& co
   }
 }
 
-// The parameters whose gradients the selected Plan checks, as 1 + their places in names_; first 0
-// for the loss.
-const std::vector<int64_t>& FiniteCheck::inputs() {
-  const auto [found, fresh] = inputs_.try_emplace(executor_.selected());
+// The parameters whose gradients the Plan of this step checks, as 1 + their places in names_; first
+// 0 for the loss.
+const std::vector<int64_t>& FiniteCheck::inputs_at(int64_t step) {
+  int plan = executor_.selected();
+  for (const auto& [first, selected] : selected_) {
+    if (first <= step) plan = selected;
+  }
+  const auto [found, fresh] = inputs_.try_emplace(plan);
   if (!fresh) return found->second;
-  const Program& program = executor_.plan(executor_.selected()).program;
+  const Program& program = executor_.plan(plan).program;
   std::map<VarId, int64_t> numbers;  // by gradient
   const std::vector<VarId> parameters = program.parameters();
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -78,6 +82,8 @@ const std::vector<int64_t>& FiniteCheck::inputs() {
 void FiniteCheck::step_begins(const StepInfo& info) {
   if (first_step_ < 0) first_step_ = info.step;
   last_step_ = info.step;
+  const int plan = executor_.selected();
+  if (selected_.empty() || selected_.back().second != plan) selected_.emplace_back(info.step, plan);
 }
 
 int64_t FiniteCheck::step_of(int64_t check) const {
@@ -93,11 +99,13 @@ std::optional<BadUpdates> FiniteCheck::poll() {
   double own[3] = {};  // bad updates, step of the first one, its bad input
   if (record[1] > 0) {
     own[0] = static_cast<double>(record[1]);
-    own[1] = static_cast<double>(step_of(record[2] - checks_));
-    own[2] = static_cast<double>(inputs().at(record[3]));
+    const int64_t step = step_of(record[2] - checks_);
+    own[1] = static_cast<double>(step);
+    own[2] = static_cast<double>(inputs_at(step).at(record[3]));
   }
   checks_ = record[0];
   first_step_ = -1;
+  selected_.clear();
   std::optional<BadUpdates> found;
   double number = 0;
   bool all = true;

@@ -70,7 +70,7 @@ class FiniteCheck {
   std::string bad_state();
 
  private:
-  const std::vector<int64_t>& inputs();
+  const std::vector<int64_t>& inputs_at(int64_t step);
   int64_t step_of(int64_t check) const;
 
   Executor& executor_;
@@ -82,6 +82,8 @@ class FiniteCheck {
   Predicate when_;  // when updates run
   // Inputs of the check, by the executor's Plan: 0 the loss, else 1 + the parameter's number.
   std::map<int, std::vector<int64_t>> inputs_;
+  // The Plans of the steps since the last poll(), each with its first step.
+  std::vector<std::pair<int64_t, int>> selected_;
   std::set<VarId> left_out_;  // gradients that are checked, and left out if they are not finite
   std::vector<std::string> names_;  // parameters, in the order of their creation
   int64_t checks_ = 0, found_ = 0;  // checks already evaluated; bad updates found

@@ -8,6 +8,7 @@
 
 #include "base/counted.h"
 #include "optim/frozen_norms.h"
+#include "optim/optimizer.h"
 #include "optim/parameter_groups.h"
 
 namespace fleet {
@@ -74,7 +75,7 @@ void FreezingPhases::check(const PassContext& context,
     throw Error(ErrorCode::kUsage, "cannot be combined with " + what + ", which " + why, kKey,
                 "remove it, or " + key);
   };
-  if (optimizer_.text("name").starts_with("schedule_free")) {
+  if (optimizer_registry().get(optimizer_.text("name")).averages) {
     refuse(optimizer_.text("name"), "averages from the first update on",
            "choose another optimizer");
   }

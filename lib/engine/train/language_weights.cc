@@ -276,16 +276,6 @@ static TensorFile fitted_to_job(const Job& job, const std::string& path, TensorF
   return file;
 }
 
-// With checkpoint.weights_ema, the averages that a checkpoint of fleetrun has in a file beside.
-static TensorFile with_averages(const std::string& path, bool average,
-                                TensorFile (*read)(const std::string&, bool)) {
-  const std::string file = weights_file(path), beside = path + "/ema.safetensors";
-  if (!average || !is_folder(path) || !path_exists(beside)) return read(file, average);
-  TensorFile whole = read(file, false);
-  for (auto& [name, tensor] : read(beside, false).tensors) whole.tensors[name] = std::move(tensor);
-  return whole;
-}
-
 TensorFile read_job_weights(const Job& job, const std::string& path, HeadWeights* heads) {
   const bool average = job.checkpoint.boolean("weights_ema");
   return fitted_to_job(job, path, with_averages(path, average, read_weights), heads);

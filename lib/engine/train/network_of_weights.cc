@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "models/model.h"
+#include "models/evaluated_network.h"
 #include "models/weight_layout.h"
 #include "train/image_weights.h"
 #include "train/name_prefix.h"
@@ -40,14 +40,9 @@ Program network_program(const std::string& model, const Settings* settings, cons
   const ModelDef& def = model_registry().get(model);
   const Shape& size = image.rank() == 3 ? image : def.image;
   const Settings defaults = ConfigTree().validate(def.schema);
-  Program program;
-  const SectionId section =
-      program.add_section("evaluate", {.training = false, .evaluation = true});
-  const VarId feed = program.feed("image", DType::kFloat32, {1, size[0], size[1], size[2]});
-  Network network(program, section, false, kNoVar);
-  network.set_wanted_outputs({"logits"});
-  def.build(network, {{"image", feed}, {"sample_key", kNoVar}}, settings ? *settings : defaults);
-  return program;
+  return evaluated_network(model, settings ? *settings : defaults, {1, size[0], size[1], size[2]},
+                           {"logits"})
+      .program;
 }
 
 std::string network_of_weights(const TensorFile& file) {

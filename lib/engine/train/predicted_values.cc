@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "models/evaluated_network.h"
 #include "models/model.h"
 #include "models/prediction_decoder.h"
 #include "models/task.h"
@@ -170,17 +171,11 @@ class ImageFeatures {
  public:
   // kUsage unless it ends with such a layer.
   ImageFeatures(const Job& job, int64_t batch, const Shape& image) {
-    const SectionId section =
-        program_.add_section("evaluate", {.training = false, .evaluation = true});
-    image_ = program_.feed("image", DType::kFloat32, {batch, image[0], image[1], image[2]});
-    Network network(program_, section, false, kNoVar);
-    network.set_wanted_outputs({kLogits});
-    const VarId logits =
-        find_var(model_registry()
-                     .get(job.model_name)
-                     .build(network, {{"image", image_}, {"sample_key", kNoVar}}, job.model),
-                 kLogits);
-    const Op* head = head_of(program_, logits);
+    EvaluatedNetwork network = evaluated_network(job.model_name, job.model,
+                                                 {batch, image[0], image[1], image[2]}, {kLogits});
+    image_ = network.image;
+    program_ = std::move(network.program);
+    const Op* head = head_of(program_, find_var(network.outputs, kLogits));
     if (!head) {
       throw Error(ErrorCode::kUsage,
                   "the model " + job.model_name + " does not end with a fully connected layer",
@@ -246,25 +241,13 @@ class PixelValues : public PredictedValues {
   PixelValues(const Job& job, Device& device, const PredictionLayout& layout, int64_t batch,
               const std::vector<Column>& columns)
       : layout_(layout) {
-    Program program;
-    const SectionId section =
-        program.add_section("evaluate", {.training = false, .evaluation = true});
     const Shape image = image_of_columns(columns);
-    image_ = program.feed("image", DType::kFloat32, {batch, image[0], image[1], image[2]});
-    Network network(program, section, false, kNoVar);
-    network.set_wanted_outputs({layout.decoder->output()});
-    if (job.model.has(kBatchNormEpsilon)) {
-      network.set_batch_norm_epsilon(job.model.number(kBatchNormEpsilon));
-    }
-    const NamedVars inputs = {{"image", image_}, {"sample_key", kNoVar}};
-    output_ = find_var(model_registry().get(job.model_name).build(network, inputs, job.model),
-                       layout.decoder->output());
-    for (Op& op : program.ops()) {
-      if (op.attributes.has("winograd")) {
-        op.attributes.set("winograd", job.model.boolean("winograd"));
-      }
-    }
-    executor_ = plan_prediction(job, device, std::move(program), {output_});
+    EvaluatedNetwork network =
+        evaluated_network(job.model_name, job.model, {batch, image[0], image[1], image[2]},
+                          {layout.decoder->output()});
+    image_ = network.image;
+    output_ = find_var(network.outputs, layout.decoder->output());
+    executor_ = plan_prediction(job, device, std::move(network.program), {output_});
   }
 
   Executor& executor() override { return *executor_; }

@@ -195,7 +195,16 @@ std::string weights_file(const std::string& path) {
   }
   throw Error(ErrorCode::kUsage,
               "the folder has no weights (model.safetensors, pytorch_model.bin, *.pth, *.pth.tar)",
-              path, "set checkpoint.weights to a file, or to a folder with one");
+              path, "name a file of weights, or a folder with one");
+}
+
+TensorFile with_averages(const std::string& path, bool average,
+                         TensorFile (*read)(const std::string& file, bool average)) {
+  const std::string file = weights_file(path), beside = path + "/ema.safetensors";
+  if (!average || !is_folder(path) || !path_exists(beside)) return read(file, average);
+  TensorFile whole = read(file, false);
+  for (auto& [name, tensor] : read(beside, false).tensors) whole.tensors[name] = std::move(tensor);
+  return whole;
 }
 
 std::optional<PretrainedRecord> find_record(const std::string& path,

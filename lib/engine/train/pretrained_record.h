@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "train/safetensors.h"
 
 namespace fleet {
 
@@ -48,6 +49,11 @@ bool in_torchvision(const std::string& network);
 // The file of weights that a path names: itself, or of a folder the first one of timm's order, with
 // transformers' indices of several files. kUsage if a folder has none.
 std::string weights_file(const std::string& path);
+
+// The tensors of weights_file(path), by read_weights() or open_weights(). With `average`, the file
+// ema.safetensors in a checkpoint replaces those that it has; other files: see read_weights().
+TensorFile with_averages(const std::string& path, bool average,
+                         TensorFile (*read)(const std::string& file, bool average));
 
 // Whether a folder is one of transformers' models.
 bool is_transformers_folder(const std::string& path);

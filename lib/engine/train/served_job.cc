@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "graph/op.h"
+#include "optim/optimizer.h"
 #include "strategy/server_mode.h"
 #include "train/predict.h"
 
@@ -25,7 +26,7 @@ void check_served_job(const Job& job) {
     refuse(ErrorCode::kUnsupported, "parameter servers hold parameters in float32",
            "train.weights_dtype", "set it to float32, or train without servers");
   }
-  if (job.optimizer.text("name").starts_with("schedule_free")) {
+  if (optimizer_registry().get(job.optimizer.text("name")).averages) {
     refuse(ErrorCode::kUnsupported, "parameter servers do not keep the average of this optimizer",
            "optimizer.name", "choose another optimizer, or train without servers");
   }

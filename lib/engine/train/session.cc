@@ -116,7 +116,9 @@ static Training append_network(Program& program, const Job& job, const ProgramOp
     return build_training(program, training);
   } catch (const Error& error) {
     const Shape image = image_of_columns(options.columns);
-    if (error.code() != ErrorCode::kUsage || error.where().starts_with("model.")) throw;
+    const std::string& where = error.where();
+    const bool of_key = where.starts_with("model.") || where.starts_with("train.");
+    if (error.code() != ErrorCode::kUsage || of_key) throw;
     if (image.rank() == 0) throw;
     throw Error(error.code(), error.failure(), error.where(),
                 (error.next().empty() ? "" : error.next() + "; ") + "the images (data.image) are " +
@@ -235,7 +237,7 @@ std::vector<Plan> plan_others(const Job& job, const ProgramOptions& options, Pla
       share_some_places(first, &longest, &ends);
     } catch (const Error& error) {
       throw Error(error.code(), error.failure(), "train.unfreeze_at",
-                  "remove it, or the strategy that depends on what is trained");
+                  "remove it, or the strategy whose variables depend on the trained parameters");
     }
     std::vector<Plan> shorter = plan_other_lengths(job, earlier, longest, device);
     plans.push_back(std::move(longest));

@@ -8,7 +8,7 @@
 #include "base/home_folder.h"
 #include "base/log.h"
 #include "models/distillation.h"
-#include "models/model.h"
+#include "models/evaluated_network.h"
 #include "train/initial_weights.h"
 #include "train/job_task.h"
 #include "train/network_of_weights.h"
@@ -86,28 +86,9 @@ VarId teacher_image(Program& program, const Job& job, const Teacher& teacher,
                            : emit("concat", parts, {{"axis", int64_t{1}}}, "teacher/image");
 }
 
-// A classifier as an evaluation computes it. image: N, C, H, W.
-struct EvaluatedNetwork {
-  Program program;
-  VarId image = kNoVar, logits = kNoVar;
-};
-
+// image: N, C, H, W.
 EvaluatedNetwork network_of(const Teacher& teacher, const Shape& image) {
-  EvaluatedNetwork built;
-  const SectionId section =
-      built.program.add_section("evaluate", {.training = false, .evaluation = true});
-  built.image = built.program.feed("image", DType::kFloat32, image);
-  Network network(built.program, section, false, kNoVar);
-  network.set_wanted_outputs({"logits"});
-  if (teacher.settings.has(kBatchNormEpsilon)) {
-    network.set_batch_norm_epsilon(teacher.settings.number(kBatchNormEpsilon));
-  }
-  const NamedVars outputs =
-      model_registry()
-          .get(teacher.model)
-          .build(network, {{"image", built.image}, {"sample_key", kNoVar}}, teacher.settings);
-  built.logits = find_var(outputs, "logits");
-  return built;
+  return evaluated_network(teacher.model, teacher.settings, image, {"logits"});
 }
 
 // Appends the operations of a network, with its parameters and statistics as states that no
@@ -128,7 +109,7 @@ VarId append_network(const EvaluatedNetwork& network, VarId image, SectionId sec
     for (const VarId id : op.outputs) outputs.push_back(moved(id));
     program->append(section, op.type(), inputs, outputs, op.attributes);
   }
-  return moved(network.logits);
+  return moved(find_var(network.outputs, "logits"));
 }
 
 WeightsOptions options_of(const Teacher& teacher,
@@ -137,6 +118,12 @@ WeightsOptions options_of(const Teacher& teacher,
           .complete = true,
           .network = teacher.model,
           .record = find_record(teacher.weights, &metadata)};
+}
+
+// Those that evaluations of a checkpoint use: the averages, if it has them.
+TensorFile evaluated_weights(const Teacher& teacher,
+                             TensorFile (*read)(const std::string& file, bool average)) {
+  return with_averages(teacher.weights, path_exists(teacher.weights + "/ema.safetensors"), read);
 }
 
 // The image of the Program's training: N, C, H, W.
@@ -230,7 +217,7 @@ void distil(const Job& job, const ProgramOptions& options, BuiltProgram* built) 
 
 void check_teacher(const Teacher& teacher, const Shape& image) {
   const std::string path = weights_file(teacher.weights);
-  TensorFile file = open_weights(path);
+  TensorFile file = evaluated_weights(teacher, open_weights);
   const WeightsOptions options = options_of(teacher, file.metadata);
   const EvaluatedNetwork network = network_of(teacher, {1, image[0], image[1], image[2]});
   check_weights(std::move(file), path, options, network.program);
@@ -239,7 +226,7 @@ void check_teacher(const Teacher& teacher, const Shape& image) {
 std::vector<std::string> load_teacher(const Teacher& teacher, const Shape& image,
                                       Executor& executor) {
   const std::string path = weights_file(teacher.weights);
-  TensorFile file = read_weights(path);
+  TensorFile file = evaluated_weights(teacher, read_weights);
   const WeightsOptions options = options_of(teacher, file.metadata);
   const EvaluatedNetwork network = network_of(teacher, {1, image[0], image[1], image[2]});
   std::vector<std::string> lines = fit_weights(path, options, network.program, &file);

@@ -9,6 +9,7 @@
 #include "models/text/language_models.h"
 #include "models/weight_layout.h"
 #include "optim/ema.h"
+#include "train/averaged_weights.h"
 #include "train/foreign_weights.h"
 #include "train/initial_weights.h"
 #include "train/job_task.h"
@@ -89,7 +90,7 @@ TrainedWeights weights_of_checkpoint(const Job& job, const std::string& folder) 
   check_model(job, weights);
   const std::string averages = folder + "/ema.safetensors";
   if (!path_exists(averages)) {
-    if (job.train.number("ema.decay") > 0 || job.train.integer("swa.from_epoch") > 0) {
+    if (evaluates_averages(job)) {
       if (had_averages(folder)) require(averages);
       spdlog::warn("{} has no averaged weights: using the plain weights", folder);
     }

@@ -76,8 +76,12 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
     remember();
     report_->launcher().set_replaceable(memories_ != nullptr);
   }
-  statistics_ = std::make_unique<AveragedStatistics>(job_, *runner_, data_->train(),
-                                                     [this] { report_->launcher().tick(); });
+  statistics_ = std::make_unique<AveragedStatistics>(
+      job_, *runner_, data_->train(),
+      AveragedStatistics::Callbacks{
+          .next_batch = [this] { return next_batch(data_->train()); },
+          .agree_on_step = [this](bool works) { return agree_on_step(works, runner_->control()); },
+          .batch_done = [this] { report_->launcher().tick(); }});
   if (!is_leader()) return;
   if (evaluates_only_) {
     report_->open_results(output_, evaluated_weights_.source);
@@ -308,6 +312,7 @@ void Trainer::train_epochs() {
   met_at_end_ = true;
   checkpoints_->finish(Patience::kUnlimited);
   if (result_.stopped_by == 0) statistics_->update();
+  if (ends_) end_for_failure();
   if (saves_.due_at_end()) checkpoints_->save(true);
   if (result_.stopped_by == 0 && evaluations_->due_at_end()) {
     evaluate(EvaluationPolicy::epoch_of(at));

@@ -12,6 +12,7 @@
 #include "models/model.h"
 #include "models/training.h"
 #include "onnx/exporter.h"
+#include "onnx/network.h"
 #include "proto/onnx.pb.h"
 #include "tensor/host.h"
 #include "tests/errors.h"
@@ -390,6 +391,19 @@ INSTANTIATE_TEST_SUITE_P(Models, Network64,
                                            "efficientnet_v2_s", "efficientnet_lite0",
                                            "convnext_v2_atto", "mobilenet_v4_conv_small"),
                          [](const auto& model) { return std::string(model.param); });
+
+TEST(OnnxExport, Norms_HaveTheEpsilonOfTheModel) {
+  const Job job = make_job(ConfigTree::from_json(
+      R"({"model": {"name": "resnet18", "num_classes": 4, "batch_norm_epsilon": 0.25}})", "test"));
+  int norms = 0;
+  const OnnxNetwork network = image_network(job, {3, 64, 64}, 1);
+  for (const Op& op : network.program.ops()) {
+    if (op.type() != "batch_norm") continue;
+    ++norms;
+    EXPECT_EQ(op.attributes.number("epsilon"), 0.25);
+  }
+  EXPECT_EQ(norms, 20);
+}
 
 }  // namespace
 }  // namespace fleet

@@ -124,5 +124,37 @@ TEST_F(Distillation, TeachersThatDoNotFit_AreRefused) {
               IsUsageError("train.distillation.mean"));
 }
 
+TEST_F(Distillation, TeacherOfACheckpoint_HasTheEvaluatedWeights) {
+  const std::string folder = output_ + "_teacher";
+  run(job({"train.epochs=1", "train.ema.decay=0.5"}, R"({"name": "mlp", "num_classes": 4})"), 1);
+  fs::rename(*latest_checkpoint(output_ + "/checkpoints"), folder);
+  fs::remove_all(output_);
+  const Outcome outcome = run(student({"train.distillation.weights=" + folder}), 1);
+  const TensorFile averages = read_weights(folder + "/ema.safetensors");
+  fs::remove_all(folder);
+  EXPECT_FALSE(averages.tensors.empty());
+  for (const auto& [name, tensor] : averages.tensors) {
+    const std::vector<float>& values = outcome.weights[0].at(kTeacherVars + name);
+    const TensorBytes bytes = tensor.values();
+    EXPECT_EQ(std::memcmp(bytes.span().data(), values.data(), bytes.span().size()), 0) << name;
+  }
+}
+
+// The weights' step does not change what the teacher says.
+TEST_F(Distillation, SecondPass_LeavesTheTeacherOut) {
+  const Job job = student({"train.sam=0.05"});
+  const BuiltProgram built = build_program(job, {.columns = expected_columns(job)});
+  int again = 0;
+  for (const Op& op : built.program.ops()) {
+    if (op.section != built.program.find_section("sam")) continue;
+    for (const VarId id : op.writes()) {
+      const std::string& name = built.program.var(id).name;
+      again += name.ends_with("@SAM") ? 1 : 0;
+      EXPECT_FALSE(name.starts_with("teacher/")) << name;
+    }
+  }
+  EXPECT_GT(again, 4);
+}
+
 }  // namespace
 }  // namespace fleet

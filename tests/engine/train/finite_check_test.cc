@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "exec/shared_places.h"
 #include "tensor/host.h"
 #include "tests/engine/train/rank_threads.h"
 
@@ -181,6 +182,57 @@ TEST(FiniteCheck, LossWithFiniteGradients_TakesRanksApart) {
   });
   EXPECT_THAT(together, ::testing::Each(1));
   EXPECT_THAT(apart, ::testing::Each(1));
+}
+
+// The Plan of a phase in which "a" is frozen checks other gradients.
+TEST(FiniteCheck, BadGradientOfAnEarlierPlan_IsNamedByThatPlan) {
+  std::vector<VarId> feeds;
+  const auto plan_of = [&](const std::vector<std::string>& trained) {
+    Program program;
+    feeds = {program.feed("loss", DType::kFloat32, {1}),
+             program.feed("rate", DType::kFloat32, {1})};
+    std::vector<std::pair<VarId, VarId>> updates;
+    std::vector<VarId> gradients;
+    for (const std::string name : {"a", "b"}) {
+      const VarId parameter = program.parameter(name, {3}, {.a = 1});
+      feeds.push_back(program.feed(name + "@grad", DType::kFloat32, {3}));
+      program.set_gradient(parameter, feeds.back());
+      if (std::ranges::find(trained, name) == trained.end()) continue;
+      updates.emplace_back(parameter, feeds.back());
+      gradients.push_back(feeds.back());
+    }
+    const SectionId section = program.add_section("optimize", {});
+    const VarId found = append_check_finite(program, section, feeds[0], gradients);
+    for (const auto& [parameter, gradient] : updates) {
+      program.append(section, "sgd", {feeds[1], kNoVar, found, kNoVar, parameter, gradient},
+                     {parameter, kNoVar}, {});
+    }
+    return plan_program(std::move(program), {}, {.backend = "cpu"});
+  };
+  std::vector<Plan> plans;
+  plans.push_back(plan_of({"a", "b"}));
+  plans.push_back(plan_of({"b"}));
+  SharedEnds ends;
+  share_some_places(plans[0], &plans[1], &ends);
+  HostDevice device;
+  Executor executor(std::move(plans), device, std::vector<Communicator*>{});
+  executor.initialize(1);
+  RankCoordinator control(nullptr);
+  FiniteCheck watch(executor, device, control, 0, OnNan::kSkip);
+  const std::vector<float> one = {1}, good = {1, 1, 1}, bad = {1, NAN, 1};
+  for (int64_t step = 0; step < 2; ++step) {
+    executor.select(step == 0 ? 1 : 0);
+    for (size_t i = 0; i < feeds.size(); ++i) {
+      if (step == 0 && i == 2) continue;  // "a" is frozen
+      executor.feed(feeds[i], i < 2 ? one : step == 0 ? bad : good);
+    }
+    watch.step_begins({.step = step});
+    executor.run({.step = step});
+  }
+  const auto found = watch.poll();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->step, 0);
+  EXPECT_EQ(found->what, "b");
 }
 
 }  // namespace

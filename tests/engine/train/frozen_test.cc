@@ -58,6 +58,18 @@ TEST_F(Frozen, LayersInTheMiddle_PassTheGradientOn) {
             whole.weights[0].at("layer2.0.conv1.weight"));
 }
 
+// The same with fixed statistics, whose batch norms are fused with what follows them.
+TEST_F(Frozen, FixedNormsInTheMiddle_PassTheGradientOn) {
+  const auto keys = with(kColour, {R"(optimizer.frozen=["layer*"])", "train.max_steps=2"});
+  const Outcome fused = run(job(keys, kResnet), 1);
+  std::filesystem::remove_all(output_);
+  const Outcome plain = run(job(with(keys, {"strategy.build_strategy.fuse_bn_add_act_ops=false",
+                                            "strategy.build_strategy.fuse_bn_act_ops=false"}),
+                                kResnet),
+                            1);
+  EXPECT_LE(distance(fused.weights[0], plain.weights[0]), 1e-5);
+}
+
 // Running statistics of frozen layers stay, unless the key says otherwise; those of others change.
 TEST_F(Frozen, BatchNorms_KeepTheirStatistics) {
   const auto keys = with(kColour, {R"(optimizer.frozen=["conv1.*", "bn1.*", "layer1.*"])"});

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/engine/train/trainer_job.h"
+#include "train/trained_weights.h"
 
 namespace fleet {
 namespace {
@@ -55,6 +56,15 @@ TEST_F(ScheduleFree, InterruptedRun_EndsInTheSameBits) {
     EXPECT_EQ(distance(whole.weights[0], resumed.weights[0]), 0);
     EXPECT_EQ(whole.results[0].evaluation.loss(), resumed.results[0].evaluation.loss());
   }
+}
+
+// The weights of training are not those of evaluations.
+TEST_F(ScheduleFree, CheckpointWithoutItsAverages_IsRefused) {
+  const Job all = job(kColour, kResnet, kAdamw);
+  run(all, 1);
+  const std::string saved = output_ + "/checkpoints/step_00000008";
+  std::filesystem::remove(saved + "/ema.safetensors");
+  EXPECT_THROW(read_trained_weights(all, saved, "predict.checkpoint"), DamagedFile);
 }
 
 }  // namespace

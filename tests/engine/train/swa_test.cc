@@ -6,6 +6,8 @@
 #include "optim/ema.h"
 #include "passes/backward.h"
 #include "tests/engine/train/trainer_job.h"
+#include "train/averaged_statistics.h"
+#include "train/job_data.h"
 
 namespace fleet {
 namespace {
@@ -167,13 +169,48 @@ TEST_F(SwaJob, Statistics_AreThoseOfThePass) {
   EXPECT_NE(means[0], means[2]);
 }
 
+// Also if a pass of a part of an epoch follows the last step of another one.
 TEST_F(SwaJob, Training_DoesNotNotice) {
-  const Outcome with_average = run(job(kColour, kResnet), 1);
-  std::filesystem::remove_all(output_);
   const Outcome without = run(job(with(kColour, {"train.swa=0"}), kResnet), 1);
-  for (const auto& [name, values] : without.weights[0]) {
-    EXPECT_EQ(values, with_average.weights[0].at(name)) << name;
+  for (const auto& more : std::vector<std::vector<std::string>>{
+           {},
+           {"train.swa.statistics_batches=2", "train.evaluate_every=2",
+            "train.evaluate_every_steps=4"}}) {
+    SCOPED_TRACE(more.empty() ? "" : more[0]);
+    std::filesystem::remove_all(output_);
+    const Outcome with_average = run(job(with(kColour, more), kResnet), 1);
+    for (const auto& [name, values] : without.weights[0]) {
+      EXPECT_EQ(values, with_average.weights[0].at(name)) << name;
+    }
   }
+}
+
+// A signal ends the pass. Training then continues where it was.
+TEST_F(SwaJob, PassThatRanksEnd_LeavesTheDataWhereTheyWere) {
+  const Job all = job(kColour, kResnet);
+  HostDevice device;
+  JobData data(all, device, {});
+  StepRunner runner(all, &data, device, {});
+  runner.begin();
+  int batches = 0;
+  AveragedStatistics statistics(all, runner, data.train(),
+                                {.next_batch = [&] { return data.train().next(); },
+                                 .agree_on_step = [&](bool) { return batches < 2; },
+                                 .batch_done = [&] { ++batches; }});
+  Executor& executor = runner.executor();
+  const int64_t one = 1;
+  executor.write(executor.program().find(kEmaUpdates), std::span(&one, 1));
+  data.train().start_epoch(0);
+  const auto next_samples = [&] {
+    const data::Batch* batch = data.train().next();
+    return std::vector<int64_t>(batch->samples.begin(), batch->samples.end());
+  };
+  const std::vector<int64_t> first = next_samples(), second = next_samples();
+  runner.position().batch = runner.position().step = 1;
+  statistics.update();
+  EXPECT_EQ(batches, 2);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(next_samples(), second);
 }
 
 TEST_F(SwaJob, Interrupted_EndsInTheSameBits) {
