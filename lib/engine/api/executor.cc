@@ -90,7 +90,7 @@ void ProgramExecutor::check_sizes(const data::Batch& batch) {
   const bool mixes = !batch.own_shares.empty();
   runner_->session().select_length(batch.length);
   for (const TrainingFeed& feed : runner_->session().training().feeds) {
-    if (feed.name == "learning_rate") continue;
+    if (feed.name == "learning_rate" || feed.mean_of) continue;
     const bool may_lack =
         std::ranges::find(made, feed.name) != made.end() || (feed.name == "other_label" && !mixes);
     const Argument fed = runner_->session().executor().argument(feed.var);

@@ -133,7 +133,10 @@ void BatchMaker::begin(BatchSlot& slot, int64_t index) {
   slot.damaged.clear();
   set_length(slot, index);
   set_denominators(slot, index);
-  if (!class_weights_.empty() && !options_.evaluation) scale_class_weights(slot, index);
+  // The classes of pixels are not known before masks are read.
+  if (!class_weights_.empty() && !options_.evaluation && !has_masks_) {
+    scale_class_weights(slot, index);
+  }
 }
 
 bool BatchMaker::make_image(SampleMaker& maker, BatchSlot& slot, int64_t i, int64_t sample,

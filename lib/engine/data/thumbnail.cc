@@ -42,7 +42,30 @@ std::vector<uint8_t> interleaved(const std::vector<float>& planes, size_t plane,
   return pixels;
 }
 
-std::string made_thumbnail(const Sample& sample, int side, bool upright) {
+// In red, so that the picture can still be seen.
+void paint_marks(const CropGeometry& geometry, const MarkedPixel& is_marked,
+                 std::vector<uint8_t>* pixels) {
+  for (int y = 0; y < geometry.out_height; ++y) {
+    const double row = (y + 0.5) * geometry.source_height / geometry.out_height;
+    for (int x = 0; x < geometry.out_width; ++x) {
+      const double column = (x + 0.5) * geometry.source_width / geometry.out_width;
+      if (!is_marked(geometry.source_height, geometry.source_width, row, column)) continue;
+      uint8_t* own = pixels->data() + (size_t(y) * geometry.out_width + x) * 3;
+      own[0] = static_cast<uint8_t>(own[0] / 4 + 191);
+      own[1] /= 4;
+      own[2] /= 4;
+    }
+  }
+}
+
+std::vector<uint8_t> in_colour(const std::vector<uint8_t>& grey) {
+  std::vector<uint8_t> pixels;
+  for (const uint8_t value : grey) pixels.insert(pixels.end(), {value, value, value});
+  return pixels;
+}
+
+std::string made_thumbnail(const Sample& sample, int side, bool upright,
+                           const MarkedPixel& is_marked) {
   const int channels = sample.encoded ? 3 : sample.channels;
   if (channels != 1 && channels != 3) return "";
   Decoder decoder(upright);
@@ -72,17 +95,21 @@ std::string made_thumbnail(const Sample& sample, int side, bool upright) {
   } else {
     Resizer().run(pixels, geometry, channels, scale.data(), bias.data(), planes.data());
   }
-  return encode_jpeg(interleaved(planes, plane, channels), geometry.out_height, geometry.out_width,
-                     channels, kThumbnailQuality);
+  std::vector<uint8_t> small = interleaved(planes, plane, channels);
+  if (is_marked && channels == 1) small = in_colour(small);
+  if (is_marked) paint_marks(geometry, is_marked, &small);
+  return encode_jpeg(small, geometry.out_height, geometry.out_width, is_marked ? 3 : channels,
+                     kThumbnailQuality);
 }
 
 }  // namespace
 
-std::string thumbnail(const Source& source, int64_t index, int side, bool upright) {
+std::string thumbnail(const Source& source, int64_t index, int side, bool upright,
+                      const MarkedPixel& is_marked) {
   if (!gives_images(source)) return "";
   try {
     std::vector<uint8_t> scratch;
-    return made_thumbnail(source.read(index, scratch), side, upright);
+    return made_thumbnail(source.read(index, scratch), side, upright, is_marked);
   } catch (const Error&) {
     return "";
   }

@@ -28,6 +28,34 @@ bool is_worse(const WorstSample& a, const WorstSample& b) {
   return a.loss != b.loss ? a.loss > b.loss : a.sample < b.sample;
 }
 
+// Pixels in a double, which holds whole numbers of 53 bits.
+constexpr size_t kMarkBits = 48;
+
+void append_pixels(const PixelMarks& marks, std::vector<double>* to) {
+  to->insert(to->end(), {static_cast<double>(marks.height), static_cast<double>(marks.width)});
+  for (size_t at = 0; at < marks.marked.size(); at += kMarkBits) {
+    uint64_t bits = 0;
+    for (size_t i = at; i < std::min(at + kMarkBits, marks.marked.size()); ++i) {
+      bits |= uint64_t{marks.marked[i]} << (i - at);
+    }
+    to->push_back(static_cast<double>(bits));
+  }
+}
+
+// Returns what follows.
+const double* take_pixels(const double* from, PixelMarks* marks) {
+  marks->height = static_cast<int>(*from++);
+  marks->width = static_cast<int>(*from++);
+  marks->marked.resize(size_t(marks->height) * marks->width);
+  for (size_t at = 0; at < marks->marked.size(); at += kMarkBits) {
+    const auto bits = static_cast<uint64_t>(*from++);
+    for (size_t i = at; i < std::min(at + kMarkBits, marks->marked.size()); ++i) {
+      marks->marked[i] = bits >> (i - at) & 1;
+    }
+  }
+  return from;
+}
+
 // All of a few classes; of more, those with the most samples that are, or are taken for, another's.
 std::vector<int64_t> matrix_classes(const ClassReport& report) {
   std::vector<int64_t> classes(static_cast<size_t>(report.pairs->classes));
@@ -115,6 +143,7 @@ void WorstSamples::finish(RankExchange& ranks) {
       own.push_back(static_cast<double>(classes->size()));
       own.insert(own.end(), classes->begin(), classes->end());
     }
+    append_pixels(one.wrong, &own);
   }
   samples_.clear();
   for (const std::vector<double>& rank : ranks.gather(own)) {
@@ -125,6 +154,7 @@ void WorstSamples::finish(RankExchange& ranks) {
         const auto count = static_cast<int64_t>(*at++);
         for (int64_t i = 0; i < count; ++i) classes->push_back(static_cast<int64_t>(*at++));
       }
+      at = take_pixels(at, &one.wrong);
       samples_.push_back(std::move(one));
     }
   }
@@ -178,7 +208,7 @@ std::vector<int64_t> CurveReport::shown(bool exclusive) const {
   return classes;
 }
 
-NamedNumbers numbers_by_class(const ClassTotals& totals, const CurveReport& curves) {
+NamedNumbers numbers_by_class(const ClassTotals& totals, const CurveReport* curves) {
   std::vector<double> precision, recall, f1;
   for (size_t c = 0; c < totals.own.size(); ++c) {
     const ClassScores scores = scores_of_class(totals, static_cast<int64_t>(c));
@@ -186,11 +216,11 @@ NamedNumbers numbers_by_class(const ClassTotals& totals, const CurveReport& curv
     recall.push_back(scores.recall);
     f1.push_back(scores.f1);
   }
-  return {{"class_precision", precision},
-          {"class_recall", recall},
-          {"class_f1", f1},
-          {"class_auroc", curves.areas()},
-          {"class_ap", curves.precisions()}};
+  NamedNumbers all = {{"class_precision", precision}, {"class_recall", recall}, {"class_f1", f1}};
+  if (!curves) return all;
+  all.emplace_back("class_auroc", curves->areas());
+  all.emplace_back("class_ap", curves->precisions());
+  return all;
 }
 
 Json class_report(const ClassReport& report) {
@@ -199,10 +229,15 @@ Json class_report(const ClassReport& report) {
   json["samples"] = whole(report.samples);
   json["support"] = list_of(report.totals.own, whole);
   json["predicted"] = list_of(report.totals.predicted, whole);
-  for (const auto& [name, values] : numbers_by_class(report.totals, *report.curves)) {
+  for (const auto& [name, values] : numbers_by_class(report.totals, report.curves)) {
     json[name.substr(std::string("class_").size())] = list_of(values, six_digits);
   }
-  json["curves"] = curves_of(report);
+  if (!report.iou.empty()) {
+    json["unit"] = "pixels";
+    json["iou"] = list_of(report.iou, six_digits);
+  }
+  if (report.few > 0) json["few"] = report.few;
+  if (report.curves) json["curves"] = curves_of(report);
   if (report.pairs) json["confusion"] = matrix_of(report);
   if (report.sums) json["calibration"] = calibration_of(*report.sums);
   return json;

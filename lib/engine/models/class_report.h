@@ -54,15 +54,18 @@ struct ClassReport {
   bool exclusive = true;  // a sample has one class
   double samples = 0;
   ClassTotals totals;
-  const CurveReport* curves = nullptr;
-  const ClassPairs* pairs = nullptr;  // null: no confusion matrix
-  const ScoreSums* sums = nullptr;    // null: no calibration
+  const CurveReport* curves = nullptr;  // null: no curves
+  const ClassPairs* pairs = nullptr;    // null: no confusion matrix
+  const ScoreSums* sums = nullptr;      // null: no calibration
+  // Of pixels: by class, NaN for one that is neither true nor predicted. Empty: not of pixels.
+  std::vector<double> iou = {};
+  int64_t few = 0;  // a class of fewer samples is named; 0: none is
 };
 // The content of evaluation.json, as docs/reference/metrics.md describes it, without samples.
 Json class_report(const ClassReport& report);
 
-// Lists by class for the line in metrics.jsonl.
+// Lists by class for the line in metrics.jsonl. curves: may be null.
 using NamedNumbers = std::vector<std::pair<std::string, std::vector<double>>>;
-NamedNumbers numbers_by_class(const ClassTotals& totals, const CurveReport& curves);
+NamedNumbers numbers_by_class(const ClassTotals& totals, const CurveReport* curves);
 
 }  // namespace fleet

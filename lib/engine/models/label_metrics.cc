@@ -100,7 +100,7 @@ EvaluationCollector::Fields LabelMetrics::fields() const {
     return {.integers = {}, .numbers = {{"class_ap", curves_.report().precisions()}}};
   }
   Fields fields{.integers = {{"class_samples", class_support()}}, .numbers = {}};
-  std::ranges::move(numbers_by_class(counts_.totals, curves_.report()),
+  std::ranges::move(numbers_by_class(counts_.totals, &curves_.report()),
                     std::back_inserter(fields.numbers));
   return fields;
 }

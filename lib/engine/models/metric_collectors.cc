@@ -111,7 +111,7 @@ std::map<std::string, double> ClassMetrics::metrics() const {
 EvaluationCollector::Fields ClassMetrics::fields() const {
   if (!with_classes_) return {};
   Fields fields = ClassCounts::fields();
-  std::ranges::move(numbers_by_class(totals_of(pairs()), curves_.report()),
+  std::ranges::move(numbers_by_class(totals_of(pairs()), &curves_.report()),
                     std::back_inserter(fields.numbers));
   return fields;
 }

@@ -8,14 +8,18 @@
 namespace fleet {
 namespace {
 
+// Inputs of one class each, of the model's number of classes.
+bool is_of_one_class(MetricInput input) {
+  return input == MetricInput::kClasses || input == MetricInput::kPixels;
+}
+
 // Those that suit the task and its number of classes.
 std::vector<std::string> metrics_of(const TaskContext& context, MetricInput input) {
   std::vector<std::string> suitable;
   for (const std::string& name : named_metric_registry().names()) {
     const NamedMetric& metric = named_metric_registry().get(name);
-    const bool fits =
-        input != MetricInput::kClasses ||
-        (context.classes() >= metric.least_classes && (!metric.binary || context.classes() == 2));
+    const bool fits = !is_of_one_class(input) || (context.classes() >= metric.least_classes &&
+                                                  (!metric.binary || context.classes() == 2));
     if (metric.takes(input) && fits) suitable.push_back(name);
   }
   return suitable;
@@ -36,13 +40,13 @@ const NamedMetric& checked_metric(const std::string& name, const TaskContext& co
                context.options.task + " gives",
            "use " + join(suitable, ", "));
   }
-  const int64_t classes = input == MetricInput::kClasses ? context.classes() : 2;
+  const int64_t classes = is_of_one_class(input) ? context.classes() : 2;
   if (metric->binary && classes != 2) {
     refuse(
         "the metric '" + name + "' is for 2 classes, and the model has " + std::to_string(classes),
         "use macro_" + name + ", or another metric");
   }
-  if (input == MetricInput::kClasses && classes < metric->least_classes) {
+  if (is_of_one_class(input) && classes < metric->least_classes) {
     refuse("the metric '" + name + "' is for " + std::to_string(metric->least_classes) +
                " classes or more, and the model has " + std::to_string(classes),
            "use " + join(suitable, ", "));
@@ -58,6 +62,8 @@ const char* name_of(MetricInput input) {
       return "classes";
     case MetricInput::kLabels:
       return "several labels of a sample";
+    case MetricInput::kPixels:
+      return "classes of pixels";
     case MetricInput::kNumbers:
       return "numbers";
     case MetricInput::kEntities:
@@ -75,6 +81,8 @@ bool NamedMetric::takes(MetricInput input) const {
       return of_classes != nullptr || of_scores != nullptr || of_curve != nullptr;
     case MetricInput::kLabels:
       return of_labels != nullptr || of_curve != nullptr;
+    case MetricInput::kPixels:
+      return of_classes != nullptr;
     case MetricInput::kNumbers:
       return of_numbers != nullptr;
     case MetricInput::kEntities:

@@ -21,6 +21,7 @@ namespace fleet {
 enum class MetricInput {
   kClasses,   // a true and a predicted class of each sample, and a score of each class
   kLabels,    // several classes of each sample, or none, and a score of each class
+  kPixels,    // a true and a predicted class of each pixel
   kNumbers,   // a target and a prediction of each sample
   kEntities,  // the tagged spans of texts
   kAnswers,   // answers to questions, as texts
@@ -49,8 +50,8 @@ struct ClickCounts {
 // One number from all samples of an evaluation. It is set for the input, or the inputs, that the
 // metric is computed from. NaN: undefined for these samples.
 struct NamedMetric {
-  std::string help;  // one line
-  std::function<double(const ClassPairs&)> of_classes;
+  std::string help;                                     // one line
+  std::function<double(const ClassPairs&)> of_classes;  // kClasses and kPixels
   // Of samples with one class each.
   std::function<double(const ScoreSums&)> of_scores;
   // Of samples with several classes; a class is predicted if its probability is 0.5 or more.
@@ -65,7 +66,7 @@ struct NamedMetric {
   std::function<double(const AnswerSums&)> of_answers;
   std::function<double(const ClickCounts&)> of_clicks;
   bool binary = false;        // only for two classes; class 1 is the positive one
-  int64_t least_classes = 0;  // kClasses: a model of fewer is refused
+  int64_t least_classes = 0;  // kClasses, kPixels: a model of fewer is refused
   int decimals = 5;           // in lines
   bool larger_is_better = true;
 

@@ -49,6 +49,8 @@ struct FeedDef {
   Shape shape;                 // a whole batch
   bool training_only = false;  // evaluations do not use it
   bool per_sample = true;      // its first dimension is the batch
+  // Instead of a column, for a float32 [1]: see TrainingFeed::mean_of. Steps cannot be merged.
+  BatchNumber mean_of = nullptr;
 };
 
 // Appends a task's operations to one network: for training, or for evaluation.
@@ -94,12 +96,20 @@ class RankExchange {
   virtual std::vector<std::vector<double>> gather(const std::vector<double>& own) = 0;
 };
 
+// Marked pixels of a network's image, in a grid of at most kMostSide rows and columns.
+struct PixelMarks {
+  static constexpr int kMostSide = 96;
+  int height = 0, width = 0;    // cells; 0: none
+  std::vector<uint8_t> marked;  // 0 or 1, row by row
+};
+
 // A sample that was predicted badly.
 struct WorstSample {
-  double loss = 0;
-  int64_t sample = 0;                        // index in the source
+  double loss = 0;     // for pixels: the part of the labelled ones that are wrong
+  int64_t sample = 0;  // index in the source
   std::vector<int64_t> expected, predicted;  // classes
   double probability = 0;                    // the first predicted class has it
+  PixelMarks wrong = {};                     // where the task labels pixels
 };
 
 // Collects values that need all samples of an evaluation, besides sums.
@@ -119,6 +129,7 @@ class EvaluationCollector {
       const std::span<const std::byte> bytes = column(name);
       return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
     }
+    int64_t width = 0;                              // pixels in a row of an image; 0: no images
     std::span<const std::string> class_names = {};  // by label; empty if the data name none
     std::span<const int64_t> samples = {};          // by row: indexes in the source; may be empty
     // Texts of a row that a metric needs beyond numbers (data::Source::texts()).
@@ -140,6 +151,12 @@ class EvaluationCollector {
   virtual std::string csv(const std::vector<std::string>& /*names*/) const { return ""; }
   // By class: the samples that have it. Empty: not a matter of classes, or not wanted.
   virtual std::vector<int64_t> class_support() const { return {}; }
+  // Classes of fewer are named; the unit is plural.
+  struct Few {
+    int64_t least = 10;
+    const char* unit = "samples";
+  };
+  virtual Few few() const { return {}; }
   // For evaluation.json, from which fleetrun report makes tables and pictures; null: none.
   virtual Json report() const { return nullptr; }
   // The samples with the largest losses, for that file; the largest first.

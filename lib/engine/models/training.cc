@@ -19,7 +19,7 @@ class FeedList {
   void add(const FeedDef& feed) {
     if (training_->feed(feed.name) != kNoVar) return;  // model and task both need it
     const VarId var = program_.feed(feed.name, feed.dtype, feed.shape);
-    training_->feeds.push_back({feed.name, var, feed.training_only, feed.per_sample});
+    training_->feeds.push_back({feed.name, var, feed.training_only, feed.per_sample, feed.mean_of});
   }
 
   void add_input(const std::string& name) {

@@ -2,9 +2,11 @@
 // evaluation. Backward, strategy and optimizer are appended after it.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,12 +47,18 @@ struct TrainingOptions {
 // Columns "image" (float32, of this shape: channels, height, width) and "label" (int64).
 std::vector<Column> image_columns(const Shape& image);
 
+// A number of this rank's batch, from the columns that it feeds.
+using BatchNumber = std::function<double(
+    const std::function<std::span<const std::byte>(const std::string&)>& column)>;
+
 // A variable that is fed before each step.
 struct TrainingFeed {
   std::string name;  // a column: "image", "label", "input_ids"...
   VarId var = kNoVar;
   bool training_only = false;  // evaluations do not use it
   bool per_sample = true;      // its first dimension is the batch
+  // Set: no column, but the mean of this number over the ranks of the step; 1 if that is 0.
+  BatchNumber mean_of = nullptr;
 };
 
 // Sums that a section computes: a float32 variable whose elements are `parts` of the table's sums.

@@ -60,6 +60,7 @@ void collect(StepRunner& runner, const data::Batch& batch, const data::Source* s
       {.size = batch.size,
        .output = [&](const std::string& name) { return std::span<const float>(outputs.at(name)); },
        .column = [&](const std::string& name) { return batch.column(name); },
+       .width = batch.image.width,
        .class_names = runner.position().card.classes,
        .samples = batch.samples,
        .texts =

@@ -12,7 +12,6 @@ namespace {
 constexpr int kThumbnailSide = 96;
 constexpr size_t kMostOfThumbnail = 24 << 10;  // bytes; a larger one is left out
 constexpr size_t kMostOfName = 200;
-constexpr int64_t kFewSamples = 10;
 constexpr size_t kNamedClasses = 20;
 
 std::string base64_text(std::string_view bytes) {
@@ -37,9 +36,24 @@ std::string name_of_class(int64_t label, const std::vector<std::string>& classes
   return index < classes.size() ? classes[index] : std::to_string(label);
 }
 
+// Tells which pixels of an image are in a marked cell of the network's image.
+data::MarkedPixel marks_on(const PixelMarks& marks, const data::AugmentChain* chain,
+                           const std::string& name) {
+  if (!chain || marks.height == 0) return nullptr;
+  return [&marks, chain, name](int height, int width, double y, double x) {
+    const data::CropGeometry seen = chain->set_geometry(height, width, 0, [&] { return name; });
+    const double row = (y - seen.y) / seen.height, column = (x - seen.x) / seen.width;
+    if (row < 0 || row >= 1 || column < 0 || column >= 1) return false;
+    const auto cell = static_cast<size_t>(row * marks.height) * marks.width +
+                      static_cast<size_t>(column * marks.width);
+    return marks.marked[cell] != 0;
+  };
+}
+
 Json sample_json(const WorstSample& sample, const EvaluatedData& data) {
   Json json = Json::object();
-  if (std::isfinite(sample.loss)) json["loss"] = sample.loss;
+  const bool of_pixels = sample.wrong.height > 0;
+  if (std::isfinite(sample.loss)) json[of_pixels ? "wrong" : "loss"] = sample.loss;
   json["expected"] = sample.expected;
   json["predicted"] = sample.predicted;
   if (std::isfinite(sample.probability)) json["probability"] = sample.probability;
@@ -48,7 +62,8 @@ Json sample_json(const WorstSample& sample, const EvaluatedData& data) {
   if (name.size() > kMostOfName) name = "..." + name.substr(name.size() - kMostOfName);
   json["name"] = name;
   const std::string picture =
-      data::thumbnail(*data.source, sample.sample, kThumbnailSide, data.upright);
+      data::thumbnail(*data.source, sample.sample, kThumbnailSide, data.upright,
+                      marks_on(sample.wrong, data.chain, name));
   if (!picture.empty() && picture.size() <= kMostOfThumbnail) json["jpeg"] = base64_text(picture);
   return json;
 }
@@ -73,17 +88,17 @@ std::string evaluation_file(const EvaluationCollector& collector, const Evaluate
 }
 
 std::string small_classes_line(const std::vector<int64_t>& support,
-                               const std::vector<std::string>& classes) {
-  std::vector<std::string> few;
+                               const std::vector<std::string>& classes,
+                               const EvaluationCollector::Few& few) {
+  std::vector<std::string> small;
   for (size_t c = 0; c < support.size(); ++c) {
-    if (support[c] >= kFewSamples) continue;
+    if (support[c] >= few.least) continue;
     const std::string count = support[c] == 0 ? "none" : std::to_string(support[c]);
-    few.push_back(name_of_class(static_cast<int64_t>(c), classes) + " (" + count + ")");
+    small.push_back(name_of_class(static_cast<int64_t>(c), classes) + " (" + count + ")");
   }
-  if (few.empty()) return "";
-  return "classes with fewer than " + std::to_string(kFewSamples) +
-         " samples in the evaluation, whose metrics are uncertain: " +
-         join_first(few, kNamedClasses);
+  if (small.empty()) return "";
+  return "classes with fewer than " + std::to_string(few.least) + " " + few.unit +
+         " in the evaluation, whose metrics are uncertain: " + join_first(small, kNamedClasses);
 }
 
 }  // namespace fleet

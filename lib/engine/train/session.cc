@@ -146,6 +146,19 @@ static void set_constants(const Job& job, const ProgramOptions& options, Executo
   }
 }
 
+// A number of a step's samples is not known for the later steps of an update.
+static void check_merging_of(const Training& training, const Program& program) {
+  if (program.sections()[program.find_section("optimize")].when.every == 1) return;
+  for (const TrainingFeed& feed : training.feeds) {
+    if (!feed.mean_of) continue;
+    throw Error(ErrorCode::kUnsupported,
+                "gradient_merge adds up the losses of several steps, and '" + feed.name +
+                    "' divides the loss of each",
+                "strategy.gradient_merge",
+                "take larger batches instead, or remove what weighs them, as train.class_weights");
+  }
+}
+
 BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   log_choices(job, options);
   if (options.servers > 0) check_served_job(job);
@@ -176,6 +189,7 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   append_second_pass(job, options.rank, backward, &built);
   strategy.append_optimizer(built.training.feed("learning_rate"), job.optimizer, on_nan_of(job),
                             trained_from);
+  check_merging_of(built.training, program);
   average_weights(job, options.rank, &built);
   built.loss_scaling = backward.loss_scaling;
   const Training& training = built.training;

@@ -47,7 +47,7 @@ static void check_merging(const Program& program, int64_t merged_steps) {
 
 StepRunner::StepRunner(const Job& job, JobData* data, Device& device,
                        const StepRunnerOptions& options)
-    : device_(device), rank_(options.rank) {
+    : device_(device), rank_(options.rank), world_(options.world) {
   ProgramOptions session{.columns = options.own.columns,
                          .rank = options.rank,
                          .world = options.world,
@@ -97,15 +97,35 @@ void StepRunner::make_prefetcher() {
   fed_ = session_->training().feeds;
   std::ranges::stable_sort(fed_, {}, &TrainingFeed::training_only);
   std::vector<VarId> vars;
-  for (const TrainingFeed& feed : fed_) vars.push_back(feed.var);
+  for (const TrainingFeed& feed : fed_) {
+    vars.push_back(feed.var);
+    if (feed.mean_of) means_[feed.name] = 1;
+  }
   prefetcher_ = std::make_unique<DevicePrefetcher>(executor(), device_, vars);
+}
+
+void StepRunner::set_means(const data::Batch& batch) {
+  const auto column = [&](const std::string& name) { return batch.column(name); };
+  for (const TrainingFeed& feed : fed_) {
+    if (!feed.mean_of) continue;
+    double sum = feed.mean_of(column);
+    int ranks = 1;
+    if (!apart()) {
+      const PeerWaitTimer waiting;
+      step_control().sum({&sum, 1});
+      ranks = world_;
+    }
+    means_[feed.name] = sum > 0 ? static_cast<float>(sum / ranks) : 1.0F;
+  }
 }
 
 void StepRunner::feed(const data::Batch& batch, const float& rate) {
   feeds_.clear();
   for (const TrainingFeed& feed : fed_) {
     const std::span<const std::byte> data =
-        feed.name == "learning_rate" ? std::as_bytes(std::span(&rate, 1)) : batch.column(feed.name);
+        feed.name == "learning_rate" ? std::as_bytes(std::span(&rate, 1))
+        : feed.mean_of               ? std::as_bytes(std::span(&means_.at(feed.name), 1))
+                                     : batch.column(feed.name);
     if (feed.training_only && data.empty()) continue;
     FLEET_CHECK(!data.empty(), "a batch without " + feed.name);
     feeds_.push_back({feed.var, data});
@@ -180,6 +200,7 @@ void StepRunner::train(const data::Batch& batch, bool fetch, double learning_rat
   check_order(batch);
   const float rate = static_cast<float>(learning_rate);
   select(batch, batch.epoch, batch.index);
+  set_means(batch);
   feed(batch, rate);
   feed_rows(batch, /*evaluation=*/false);
   StepInfo prepared = session_->prepare({.step = position_.step, .fetch = fetch}, rate);

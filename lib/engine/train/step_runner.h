@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -121,13 +122,14 @@ class StepRunner {
   void make_prefetcher();
   void select(const data::Batch& batch, int64_t epoch, int64_t done);
   void check_order(const data::Batch& batch);
+  void set_means(const data::Batch& batch);
   void feed(const data::Batch& batch, const float& rate);
   void feed_rows(const data::Batch& batch, bool evaluation);
   void update_on_servers(double rate);
 
   std::unique_ptr<Session> session_;
   Device& device_;
-  const int rank_;
+  const int rank_, world_;
   int64_t epoch_batches_ = 0;  // 0: the caller makes its own batches
   int64_t phase_batches_ = 1;  // in an epoch
   SwaSteps swa_;
@@ -137,6 +139,7 @@ class StepRunner {
   std::unique_ptr<DevicePrefetcher> prefetcher_;
   std::vector<TrainingFeed> fed_;              // in the prefetcher's order
   std::vector<DevicePrefetcher::Feed> feeds_;  // the current step's
+  std::map<std::string, float> means_;         // values of TrainingFeed::mean_of
   std::unique_ptr<RankCoordinator> control_;
   std::unique_ptr<RankCoordinator> apart_;  // has only this rank; null: steps are common
   int64_t update_samples_ = 0;

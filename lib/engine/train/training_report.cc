@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -234,15 +235,22 @@ void TrainingReport::write_classes(const EvaluationCollector& collected, int64_t
   if (const std::string csv = collected.csv(classes); !csv.empty()) {
     files_.write_file(trains ? "confusion_matrix.csv" : "evaluation_matrix.csv", csv);
   }
-  const EvaluatedData data{.source = source,
-                           .classes = classes,
-                           .upright = job_.data.has("exif") && data::makes_upright(job_.data)};
+  EvaluatedData data{.source = source,
+                     .classes = classes,
+                     .upright = job_.data.has("exif") && data::makes_upright(job_.data)};
+  std::optional<data::AugmentChain> chain;
+  const auto is_marked = [](const WorstSample& sample) { return sample.wrong.height > 0; };
+  if (at.card.image.size() == 3 && std::ranges::any_of(collected.worst_samples(), is_marked)) {
+    const auto size = [&](size_t i) { return static_cast<int>(at.card.image[i]); };
+    chain = data::evaluation_chain(job_.data, {size(0), size(1), size(2)});
+    data.chain = &*chain;
+  }
   if (files_.is_open()) {
     const std::string file = evaluation_file(collected, data, at.step, epoch);
     if (!file.empty()) files_.write_file(trains ? "evaluation.json" : "evaluation_only.json", file);
   }
   if (std::exchange(named_small_classes_, true)) return;
-  const std::string line = small_classes_line(collected.class_support(), classes);
+  const std::string line = small_classes_line(collected.class_support(), classes, collected.few());
   if (!line.empty()) spdlog::info("{}", line);
 }
 

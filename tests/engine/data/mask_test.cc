@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "data/encode_image.h"
 #include "data/mask_maker.h"
+#include "data/pack_images.h"
 #include "data/sample_maker.h"
 #include "tests/engine/data/helpers.h"
 #include "tests/errors.h"
@@ -210,6 +211,15 @@ TEST_F(Masks, OtherSizeThanTheImage_IsAFaultySample) {
   EXPECT_THAT(error(R"(, "on_damaged": "fail")"), HasSubstr("9 x 10 pixels"));
   const auto pipeline = open();  // another sample replaces it
   expect_joint(*pipeline->next());
+}
+
+// A pack has no place for them: before anything is written.
+TEST_F(Masks, Packing_IsRefused) {
+  const TempFolder out;
+  const std::string pack = out.path() + "/pack";
+  EXPECT_THAT(thrown_by([&] { pack_images(settings(""), pack, {}, [](const PackProgress&) {}); }),
+              IsUsageError("data.source"));
+  EXPECT_FALSE(std::filesystem::exists(pack));
 }
 
 TEST_F(Masks, AugmentationsThatTheyCannotFollow_AreRefused) {

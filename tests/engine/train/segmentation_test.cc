@@ -1,4 +1,6 @@
 // The task segmentation, from folders of images and masks to its checkpoint and predicted masks.
+#include <set>
+
 #include "base/file.h"
 #include "data/encode_image.h"
 #include "data/index_png.h"
@@ -20,11 +22,12 @@ FLEET_MODEL(test_pixels) {
   def.build = [](Network& network, const NamedVars& inputs, const Settings& settings) -> NamedVars {
     const VarId image = inputs.at("image");
     const int64_t classes = settings.integer("num_classes");
-    const VarId x = network.relu(
+    VarId x = network.relu(
         network.conv2d("conv", image, {.channels = 8, .stride = 2, .padding = 1, .bias = true}));
+    x = network.block("conv", x);
     const auto head = [&](const std::string& name) {
-      const VarId logits =
-          network.conv2d(name, x, {.channels = classes, .kernel = 1, .bias = true});
+      const VarId logits = network.block(
+          name, network.conv2d(name, x, {.channels = classes, .kernel = 1, .bias = true}));
       const Shape size = network.shape(image);
       return network.apply("resize_bilinear", {logits},
                            {{"size", std::vector<int64_t>{size[2], size[3]}}});
@@ -175,6 +178,131 @@ TEST_F(Segmentation, Prediction_IsAMaskOfThePicturesSize) {
     if (first.empty()) first = file;
     EXPECT_EQ(file, first);
   }
+}
+
+// The same file and pictures on any number of ranks.
+TEST_F(Segmentation, ByClass_WritesAFileForReports) {
+  for (const int world : {1, 2}) {
+    fs::remove_all(output_);
+    run(pixels_job({"train.epochs=1", "train.evaluate_classes=true"}), world);
+    const auto file = nlohmann::json::parse(read_file(output_ + "/evaluation.json"));
+    const auto line = events("test").back();
+    EXPECT_EQ(file["unit"], "pixels");
+    EXPECT_EQ(file["support"], line["class_pixels"]);
+    EXPECT_EQ(file["confusion"]["counts"].size(), 9U);
+    for (size_t c = 0; c < 3; ++c) {
+      EXPECT_NEAR(file["iou"][c], line["class_iou"][c], 1e-6);
+      EXPECT_NEAR(file["recall"][c], line["class_accuracy"][c], 1e-6);
+    }
+    ASSERT_FALSE(file["worst"].empty());
+    std::set<std::string> names;
+    double before = 1;
+    for (const auto& sample : file["worst"]) {
+      names.insert(sample["name"]);
+      EXPECT_LE(sample["wrong"], before);
+      before = sample["wrong"];
+      EXPECT_GT(before, 0);
+      EXPECT_TRUE(sample["jpeg"].get<std::string>().starts_with("/9j/")) << sample;
+    }
+    EXPECT_EQ(names.size(), file["worst"].size()) << "each picture once";
+  }
+}
+
+TEST_F(Segmentation, NamedMetric_IsFollowed) {
+  run(pixels_job({"train.epochs=2", "train.metrics=['balanced_accuracy']",
+                  "checkpoint.keep_best=macro_f1", "train.early_stopping=weighted_iou",
+                  "train.evaluate_classes=true"}),
+      2);
+  const auto line = events("test").back();
+  double accuracies = 0;
+  for (const double one : line["class_accuracy"]) accuracies += one / 3;
+  EXPECT_NEAR(line["balanced_accuracy"], accuracies, 1e-9);
+  EXPECT_GT(line["weighted_iou"], 0);
+  EXPECT_EQ(events("summary").back()["best_metric"], "macro_f1");
+}
+
+// AUC needs scores of whole samples, and precision two classes.
+TEST_F(Segmentation, MetricOfOtherResults_IsRefused) {
+  EXPECT_THAT(refusal(pixels_job({"train.metrics=['auroc']"})), IsUsageError("train.metrics"));
+  EXPECT_THAT(refusal(pixels_job({"train.metrics=['precision']"})), IsUsageError("train.metrics"));
+  EXPECT_THAT(refusal(pixels_job({"checkpoint.keep_best=acc1"})),
+              IsUsageError("checkpoint.keep_best.metric"));
+}
+
+// The pixels of ranks and micro-batches have other classes: only the weights of all divide a loss.
+TEST_F(Segmentation, ClassWeights_TrainAsOneLargeBatch) {
+  const std::vector<std::string> keys = {"train.class_weights=[0.3, 2, 5]", "train.epochs=2",
+                                         "data.tail=pad", "train.label_smoothing=0.1"};
+  const auto train = [&](const std::vector<std::string>& more, int ranks) {
+    fs::remove_all(output_);
+    return together(run(pixels_job(with(keys, more)), ranks));
+  };
+  const Weights whole = train({}, 1);
+  const auto loss = events("test").back()["loss"];
+  EXPECT_GT(distance(whole, train({"train.class_weights=[1, 1, 1]"}, 1)), 1e-3);
+  EXPECT_LT(distance(whole, train({"data.batch_size=2"}, 2)), 1e-5);
+  EXPECT_NEAR(events("test").back()["loss"], loss, 1e-5);
+  for (const int stages : {1, 2}) {
+    const Weights parts =
+        train({"strategy.pipeline=true", "strategy.pipeline_configs.accumulate_steps=2"}, stages);
+    EXPECT_LT(distance(whole, parts), 1e-5) << stages;
+  }
+}
+
+TEST_F(Segmentation, ClassWeights_ThatCannotBeKept_AreRefused) {
+  EXPECT_THAT(refusal(pixels_job({"train.class_weights=balanced"})),
+              IsUsageError("train.class_weights=balanced"));
+  EXPECT_THAT(refusal(pixels_job({"train.class_weights=[1, 2]"})),
+              IsUsageError("train.class_weights"));
+  EXPECT_EQ(refusal(pixels_job({"train.class_weights=[1, 2, 3]", "strategy.gradient_merge=true",
+                                "strategy.gradient_merge_configs.k_steps=2"}))
+                .where(),
+            "strategy.gradient_merge");
+}
+
+// Both heads are in the last stage.
+TEST_F(Segmentation, Strategies_TrainAsOneRank) {
+  const std::vector<std::string> keys = {"train.epochs=2", "data.tail=pad"};
+  const auto train = [&](const std::vector<std::string>& more, int ranks) {
+    fs::remove_all(output_);
+    return together(run(pixels_job(with(keys, more)), ranks));
+  };
+  const Weights whole = train({}, 1);
+  const auto tested = events("test").back();
+  for (const char* stage : {"1", "2", "3"}) {
+    const std::string key = std::string("strategy.sharding_configs.stage=") + stage;
+    EXPECT_LT(distance(whole, train({"data.batch_size=2", "strategy.sharding=true", key}, 2)), 1e-5)
+        << stage;
+    EXPECT_NEAR(events("test").back()["mIoU"], tested["mIoU"], 1e-3);
+  }
+  EXPECT_LT(
+      distance(
+          whole,
+          train({"strategy.pipeline=true", "strategy.pipeline_configs.accumulate_steps=2"}, 2)),
+      1e-5);
+  EXPECT_NEAR(events("test").back()["loss"], tested["loss"], 1e-5);
+  EXPECT_NEAR(events("test").back()["mIoU"], tested["mIoU"], 1e-3);
+}
+
+// The map of the second head, and the image, come from an earlier stage.
+TEST_F(Segmentation, Network_TrainsInPipelineStages) {
+  const auto train = [&](int ranks) {
+    fs::remove_all(output_);
+    const Outcome outcome =
+        run(pixels_job({R"(model={"name": "deeplabv3_mobilenet_v3_large", "num_classes": 3})",
+                        "data.image.channels=3", "train.max_steps=1", "train.evaluate_every=0",
+                        "learning_rate.base=0.01", "strategy.pipeline=true",
+                        "strategy.pipeline_configs.accumulate_steps=2"}),
+            ranks);
+    EXPECT_TRUE(together(outcome).contains("aux_classifier.0.weight"));
+    std::vector<double> losses;
+    for (const auto& line : events("train")) losses.push_back(line["loss"]);
+    return losses;
+  };
+  const std::vector<double> whole = train(1), stages = train(2);
+  ASSERT_EQ(whole.size(), 1u);
+  ASSERT_EQ(stages.size(), 1u);
+  EXPECT_NEAR(stages[0], whole[0], 1e-5);
 }
 
 TEST_F(Segmentation, MixedImages_AreRefused) {

@@ -105,6 +105,11 @@ std::string matrix_table(const JsonObject& evaluation, const Matrix& matrix) {
   return html + "</table></div>\n";
 }
 
+// The unit of the counts.
+const char* unit_of(const JsonObject& evaluation) {
+  return counts_pixels(evaluation) ? "pixels" : "samples";
+}
+
 std::string frequent_confusions(const JsonObject& evaluation, const Matrix& matrix) {
   const size_t side = matrix.classes.size();
   std::vector<std::pair<size_t, size_t>> pairs;
@@ -117,8 +122,9 @@ std::string frequent_confusions(const JsonObject& evaluation, const Matrix& matr
   std::ranges::stable_sort(pairs, std::ranges::greater(),
                            [&](const auto& p) { return matrix.count(p.first, p.second); });
   if (pairs.size() > kMostConfusions) pairs.resize(kMostConfusions);
-  std::string html = "<table class=\"sorted\">" +
-                     head_cells({"most frequent: true class", "predicted", "samples", "of row"});
+  std::string html =
+      "<table class=\"sorted\">" +
+      head_cells({"most frequent: true class", "predicted", unit_of(evaluation), "of row"});
   for (const auto& [own, other] : pairs) {
     const auto name = [&](size_t place) {
       return escape_markup(shown_class(evaluation, static_cast<int64_t>(matrix.classes[place])));
@@ -146,7 +152,30 @@ std::string names_of(const JsonObject& evaluation, const std::vector<double>& la
   return text.empty() ? "none" : text;
 }
 
+std::string wrong_part(double share) {
+  if (!std::isfinite(share)) return "";
+  return format_printf("<span>wrong: %.1f %%</span>", 100 * share);
+}
+
+// Names the classes with fewer samples than evaluation.json says.
+std::string small_classes(const JsonObject& evaluation, const std::vector<double>& support) {
+  const double least = evaluation.number("few");
+  std::string text;
+  size_t count = 0;
+  for (size_t c = 0; c < support.size(); ++c) {
+    if (!(support[c] < least) || ++count > kMostConfusions) continue;
+    text += (text.empty() ? "" : ", ") + shown_class(evaluation, static_cast<int64_t>(c)) +
+            (support[c] > 0 ? format_printf(" (%.0f)", support[c]) : " (none)");
+  }
+  if (text.empty()) return "";
+  if (count > kMostConfusions) text += ", and " + std::to_string(count - kMostConfusions) + " more";
+  return format_printf("<p class=\"dim\">Fewer than %.0f ", least) + unit_of(evaluation) +
+         ", so that their metrics are uncertain: " + escape_markup(text) + "</p>\n";
+}
+
 }  // namespace
+
+bool counts_pixels(const JsonObject& evaluation) { return evaluation.text("unit") == "pixels"; }
 
 std::string shown_class(const JsonObject& evaluation, int64_t label) {
   const std::vector<std::string> names = evaluation.texts("names");
@@ -158,15 +187,26 @@ std::string class_table(const JsonObject& evaluation) {
   const std::vector<double> support = evaluation.numbers("support");
   if (support.empty()) return "";
   const std::vector<std::string> names = evaluation.texts("names");
+  using Titled = std::vector<std::pair<const char*, const char*>>;
+  const Titled keys =
+      counts_pixels(evaluation)
+          ? Titled{{"iou", "IoU"}, {"recall", "accuracy"}, {"precision", "precision"}, {"f1", "F1"}}
+          : Titled{{"precision", "precision"},
+                   {"recall", "recall"},
+                   {"f1", "F1"},
+                   {"ap", "AP"},
+                   {"auroc", "AUC"}};
   std::vector<std::vector<double>> columns;
-  for (const char* key : {"precision", "recall", "f1", "ap", "auroc"}) {
+  std::vector<std::string> titles = {"class"};
+  for (const auto& [key, title] : keys) {
     columns.push_back(evaluation.numbers(key));
+    titles.emplace_back(title);
   }
-  const std::vector<size_t> classes = listed_classes(support, columns[2]);
+  titles.emplace_back(unit_of(evaluation));
+  const std::vector<size_t> classes = listed_classes(support, evaluation.numbers("f1"));
   const bool many = classes.size() > 20;
   std::string html = many ? "<div class=\"scroll tall\">" : "<div class=\"scroll\">";
-  html += "<table class=\"sorted\">" +
-          head_cells({"class", "precision", "recall", "F1", "AP", "AUC", "samples"});
+  html += "<table class=\"sorted\">" + head_cells(titles);
   for (const size_t c : classes) {
     const std::string name =
         c < names.size() ? cut_text(names[c], kMostOfClassName) : std::to_string(c);
@@ -179,15 +219,14 @@ std::string class_table(const JsonObject& evaluation) {
     html += "<p class=\"dim\">" + std::to_string(classes.size()) + " of " +
             std::to_string(support.size()) + " classes: those of the lowest F1</p>\n";
   }
-  return html;
+  return html + small_classes(evaluation, support);
 }
 
 std::string confusion_tables(const JsonObject& evaluation) {
   const Matrix matrix(evaluation);
   if (matrix.classes.empty()) return "";
-  std::string html =
-      "<p class=\"dim\">A row is a true class, a column a predicted one: samples, and their share "
-      "of the row.";
+  std::string html = "<p class=\"dim\">A row is a true class, a column a predicted one: " +
+                     std::string(unit_of(evaluation)) + ", and their share of the row.";
   if (matrix.classes.size() < matrix.support.size()) {
     html += " " + std::to_string(matrix.classes.size()) + " of " +
             std::to_string(matrix.support.size()) +
@@ -208,13 +247,17 @@ std::string worst_samples(const JsonObject& evaluation) {
     }
     const double probability = sample.number("probability");
     html +=
-        "<b>" + escape_markup(names_of(evaluation, sample.numbers("expected"))) +
+        wrong_part(sample.number("wrong")) + "<b>" +
+        escape_markup(names_of(evaluation, sample.numbers("expected"))) +
         "</b><span>predicted: " + escape_markup(names_of(evaluation, sample.numbers("predicted")));
     if (std::isfinite(probability)) html += format_printf(", %.1f %%", 100 * probability);
     html += "</span><span class=\"dim\">" +
             escape_markup(cut_text(sample.text("name"), kMostOfSampleName)) + "</span></div>\n";
   }
-  return html.empty() ? "" : "<div class=\"worst\">" + html + "</div>\n";
+  if (html.empty()) return "";
+  const char* note = "<p class=\"dim\">Red: wrong pixels, with their true classes.</p>\n";
+  return std::string(counts_pixels(evaluation) ? note : "") + "<div class=\"worst\">" + html +
+         "</div>\n";
 }
 
 const char* evaluation_style() {

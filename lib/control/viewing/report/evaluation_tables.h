@@ -13,6 +13,9 @@ namespace fleet {
 // A name of a class, cut; its number if the file has no names.
 std::string shown_class(const JsonObject& evaluation, int64_t label);
 
+// Whether its counts are pixels, not samples.
+bool counts_pixels(const JsonObject& evaluation);
+
 // HTML, "" for a file without these parts.
 std::string class_table(const JsonObject& evaluation);
 std::string confusion_tables(const JsonObject& evaluation);  // and the most frequent confusions

@@ -1,54 +1,27 @@
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <filesystem>
 #include <iterator>
 
 #include "base/number_text.h"
 #include "launch/planning/addresses.h"
 #include "viewing/report/evaluation_tables.h"
+#include "viewing/report/report_parts.h"
 #include "viewing/report/run_report.h"
 #include "viewing/runs/curve_chart.h"
 
 namespace fleet {
 namespace {
 
-constexpr char kStyle[] = R"(
-:root{color-scheme:light dark}
-body{margin:0 auto;max-width:1000px;padding:16px;font:14px/1.45 system-ui,sans-serif;background:#fff;color:#1f2328}
-h1{font-size:22px;margin:8px 0;overflow-wrap:anywhere}h2{font-size:17px;margin:28px 0 8px;border-bottom:1px solid #d8dee4;padding-bottom:4px}
-table{border-collapse:collapse;max-width:100%}td,th{text-align:left;padding:3px 14px 3px 0;vertical-align:top;overflow-wrap:anywhere}
-th{font-weight:600;color:#656d76;overflow-wrap:normal;white-space:nowrap}.short{white-space:nowrap}li,summary{overflow-wrap:anywhere}td.number,th.number{text-align:right}
-pre{background:#f6f8fa;padding:10px;overflow:auto;max-height:480px;border-radius:6px;font-size:12px;white-space:pre-wrap;overflow-wrap:anywhere}
-.facts{display:flex;flex-wrap:wrap;gap:6px 28px;padding:0;margin:8px 0}.facts div{min-width:80px}
-.facts span{display:block;color:#656d76;font-size:12px}.facts b{font-size:16px;font-weight:600;overflow-wrap:anywhere}
-.charts{display:grid;gap:16px;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr))}.charts svg{width:100%;max-width:600px;overflow:visible}
-.good{color:#1a7f37}.bad{color:#cf222e}.dim{color:#656d76}.default td{color:#656d76}
-svg{max-width:100%;height:auto;display:block}summary{cursor:pointer;margin:8px 0}
-.bar{display:flex;height:22px;border-radius:4px;overflow:hidden;margin:8px 0}
-@media (prefers-color-scheme:dark){body{background:#0d1117;color:#e6edf3}h2{border-color:#30363d}
-pre{background:#161b22}.chart text{fill:#e6edf3}.chart .unit,.chart .label{fill:#8d96a0}.chart .grid{stroke:#30363d}
-.chart .line0{stroke:#6ea8fe}.chart .line1{stroke:#f0883e}}
-@media(max-width:500px){body{padding:10px}td,th{padding-right:8px;font-size:12px}.charts .chart{font-size:16px}.charts .chart .title{font-size:18px}}
-@media print{pre{max-height:none}}
-)";
-constexpr const char* kBarColours[] = {"#8250df", "#2a6fdb", "#d9730d", "#b8bfc6",
-                                       "#57ab5a", "#bf8700", "#cf222e"};
-
 // A longer text may break anywhere, so that the table fits a phone.
 constexpr size_t kShortCell = 10;
-// Of one table, list or text.
-constexpr size_t kMaxRows = 300, kMaxText = 64 << 10;
+// Rows of a table or list.
+constexpr size_t kMaxRows = 300;
 
 std::string e(std::string_view text) { return escape_markup(text); }
 
 std::string loss_text(double loss) {
   return std::isfinite(loss) ? number_text(loss) : "not finite";
-}
-
-std::string preformatted(const std::string& text) {
-  const bool cut = text.size() > kMaxText;
-  return "<pre>" + e(cut ? text.substr(0, kMaxText) + "\n... cut off" : text) + "</pre>\n";
 }
 
 std::string row(const std::vector<std::string>& cells, const char* tag = "td") {
@@ -63,32 +36,6 @@ std::string row(const std::vector<std::string>& cells, const char* tag = "td") {
 double last_value(const RunHistory& run, const char* name) {
   const auto found = run.train.find(name);
   return found == run.train.end() || found->second.empty() ? NAN : found->second.back().value;
-}
-
-double mean_of(const RunHistory& run, const char* name) {
-  const auto found = run.train.find(name);
-  if (found == run.train.end()) return NAN;
-  double sum = 0, count = 0;
-  for (const CurvePoint& point : found->second) {
-    if (!std::isfinite(point.value)) continue;
-    sum += point.value;
-    ++count;
-  }
-  return count > 0 ? sum / count : NAN;
-}
-
-// How the ranks spent their steps: the share of waiting for each other, over all intervals.
-double waiting_share(const RunHistory& run) {
-  double waited = 0, whole = 0;
-  for (const RankInterval& interval : run.ranks) {
-    for (size_t r = 0; r < interval.batch_time.size(); ++r) {
-      if (!std::isfinite(interval.wait_time[r]) || !(interval.batch_time[r] > 0)) continue;
-      const double seconds = interval.end - interval.begin;
-      waited += seconds * std::min(interval.wait_time[r] / interval.batch_time[r], 1.0);
-      whole += seconds;
-    }
-  }
-  return whole > 0 ? waited / whole : 0;
 }
 
 // The best value of the headline in an evaluation.
@@ -114,7 +61,7 @@ class Page {
         "'unsafe-inline'; img-src data:; script-src '" +
         std::string(sorting_script_hash()) +
         "'\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>" + e(name) +
-        "</title>\n<style>" + curve_chart_style() + rank_timeline_style() + kStyle +
+        "</title>\n<style>" + curve_chart_style() + rank_timeline_style() + report_style() +
         evaluation_style() + "</style></head><body>\n<h1>" + e(name) + "</h1>\n";
     add_state();
     add_facts();
@@ -188,7 +135,8 @@ class Page {
     }
     const double steps = run_.summary ? run_.summary->number("steps") : NAN;
     if (std::isfinite(steps)) fact("steps", number_text(steps));
-    const double speed = run_.summary ? run_.summary->number("speed") : mean_of(run_, "speed");
+    const double speed =
+        run_.summary ? run_.summary->number("speed") : mean_of_curve(run_, "speed");
     if (std::isfinite(speed)) fact("samples/s and rank", number_text(std::round(speed * 10) / 10));
     html_ += "</div>\n";
   }
@@ -274,11 +222,13 @@ class Page {
     const std::string table = class_table(*evaluation);
     if (table.empty()) return;
     heading(title);
+    const bool pixels = counts_pixels(*evaluation);
     html_ += "<p class=\"dim\">After step " + e(evaluation->shown("step")) + ": " +
-             e(evaluation->shown("samples")) + " samples.</p>\n" + table;
+             e(evaluation->shown("samples")) + (pixels ? " labelled pixels" : " samples") +
+             ".</p>\n" + table;
     add_part("Confusions", confusion_tables(*evaluation));
     add_part("Scores", evaluation_charts(*evaluation));
-    add_part("Largest losses", worst_samples(*evaluation));
+    add_part(pixels ? "Most wrong pixels" : "Largest losses", worst_samples(*evaluation));
   }
 
   void add_part(const char* title, const std::string& html) {
@@ -309,36 +259,10 @@ class Page {
   }
 
   void add_times() {
-    const std::vector<TimePart> parts = time_parts(report_);
-    double total = 0;
-    for (const TimePart& part : parts) total += part.seconds;
-    const auto bottleneck = report_.verdict ? report_.verdict->object("bottleneck") : std::nullopt;
-    const std::string line = bottleneck ? bottleneck->text("line") : "";
-    if (!(total > 0) && report_.profile.empty() && line.empty()) return;
+    const std::string html = times_part(report_);
+    if (html.empty()) return;
     heading("Where the time went");
-    if (!line.empty()) html_ += "<p>" + e(line) + "</p>\n";
-    if (total > 0) {
-      html_ += "<div class=\"bar\">";
-      for (size_t k = 0; k < parts.size(); ++k) {
-        html_ +=
-            format_printf("<div style=\"width:%.2f%%;background:%s\" title=\"",
-                          100 * parts[k].seconds / total, kBarColours[k % std::size(kBarColours)]) +
-            e(parts[k].name) + "\"></div>";
-      }
-      html_ += "</div>\n<table>";
-      for (size_t k = 0; k < parts.size(); ++k) {
-        html_ += std::string("<tr><td><span style=\"color:") +
-                 kBarColours[k % std::size(kBarColours)] + "\">&#9632;</span> " + e(parts[k].name) +
-                 "</td><td class=\"number\">" + e(duration_text(parts[k].seconds)) +
-                 "</td><td class=\"number\">" +
-                 format_printf("%.1f %%", 100 * parts[k].seconds / total) + "</td></tr>\n";
-      }
-      html_ += "</table>\n";
-    }
-    if (!report_.profile.empty()) {
-      html_ += "<details open><summary>time per kind of operation</summary>" +
-               preformatted(report_.profile) + "</details>\n";
-    }
+    html_ += html;
   }
 
   void add_warnings() {
@@ -392,58 +316,6 @@ class Page {
 };
 
 }  // namespace
-
-std::string date_text(double unix_time) {
-  if (!(unix_time > 0) || unix_time > 1e11) return "-";
-  const auto seconds = static_cast<std::time_t>(unix_time);
-  std::tm local = {};
-  char text[64] = "";
-  if (::localtime_r(&seconds, &local)) {
-    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
-  }
-  return text;
-}
-
-std::string duration_text(double seconds) {
-  if (!std::isfinite(seconds)) return "-";
-  if (seconds < 60) return format_printf("%.*f s", seconds < 10 ? 2 : 1, seconds);
-  if (seconds < 3600) {
-    return format_printf("%d min %02d s", static_cast<int>(seconds / 60),
-                         static_cast<int>(std::fmod(seconds, 60)));
-  }
-  return format_printf("%.0f h %02d min", std::floor(seconds / 3600),
-                       static_cast<int>(std::fmod(seconds, 3600) / 60));
-}
-
-std::vector<TimePart> time_parts(const RunReport& report) {
-  const RunHistory& run = report.run;
-  const bool summed_up = run.summary && run.starts.size() <= 1;
-  const auto of_summary = [&](const char* key) {
-    const double seconds = summed_up ? run.summary->number(key) : NAN;
-    return std::isfinite(seconds) ? std::max(seconds, 0.0) : 0;
-  };
-  double start = of_summary("start_seconds"), saving = of_summary("saving_seconds");
-  double evaluation = of_summary("evaluation_seconds"), training = of_summary("training_seconds");
-  double between = 0;
-  if (!summed_up) {
-    for (const JsonObject& test : run.tests) evaluation += std::fmax(test.number("seconds"), 0);
-    between = run.between_starts;
-    training = std::max(run.end - run.begin - evaluation - between, 0.0);
-  }
-  const double step = mean_of(run, "batch_time"), data = mean_of(run, "data_time");
-  const double reads = step > 0 && data > 0 ? std::min(data / step, 1.0) : 0;
-  const double waits = std::min(waiting_share(run), 1 - reads);
-  std::vector<TimePart> parts = {
-      {"start", start},
-      {"training: computing and the rest", training * (1 - reads - waits)},
-      {"training: waiting for data", training * reads},
-      {"training: waiting for other ranks", training * waits},
-      {"evaluation", evaluation},
-      {"saving checkpoints", saving},
-      {"between two starts", between}};
-  std::erase_if(parts, [](const TimePart& part) { return !(part.seconds > 0); });
-  return parts;
-}
 
 std::string report_page(const RunReport& report) { return Page(report).html(); }
 

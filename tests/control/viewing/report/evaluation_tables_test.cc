@@ -42,6 +42,28 @@ TEST(EvaluationTables, Page_HasClassesConfusionsCurvesAndPictures) {
                           HasSubstr("photos/&lt;b&gt;.jpg"), Not(HasSubstr("<b>.jpg"))));
 }
 
+// A segmentation: the counts are pixels.
+TEST(EvaluationTables, Pixels_HaveIntersectionsOverUnions) {
+  const std::string page = page_with(
+      R"({"step":9,"epoch":1,"exclusive":true,"samples":5000,"support":[3000,1990,10,0],)"
+      R"("predicted":[2500,2500,0,0],"precision":[0.875,0.75,0,0],"recall":[0.625,0.5,0,0],)"
+      R"("f1":[0.725,0.6,0,0],"unit":"pixels","iou":[0.5625,0.4375,0,null],"few":1000,)"
+      R"("confusion":{"classes":[0,1,2,3],"counts":[2400,600,0,0,90,1900,0,0,10,0,0,0,0,0,0,0]},)"
+      R"("names":["road","<car>","bird","boat"],"worst":[{"wrong":0.256,"expected":[1,0],)"
+      R"("predicted":[0],"name":"a.jpg","jpeg":"/9j/4AAQ"}]})");
+  expect_harmless(page);
+  EXPECT_THAT(elements_of(page, "h2"),
+              AllOf(IsSupersetOf({"Classes", "Confusions", "Most wrong pixels"}),
+                    Not(Contains("Scores")), Not(Contains("Largest losses"))));
+  EXPECT_THAT(elements_of(page, "th"),
+              AllOf(IsSupersetOf({"IoU", "accuracy", "pixels"}), Not(Contains("AUC"))));
+  EXPECT_THAT(elements_of(page, "td"), IsSupersetOf({"&lt;car&gt;", "0.562", "0.438", "1990"}));
+  EXPECT_THAT(elements_of(page, "small"), IsSupersetOf({"80 %", "20 %", "95 %"}));
+  EXPECT_THAT(elements_of(page, "span"), Contains("wrong: 25.6 %"));
+  EXPECT_THAT(elements_of(page, "p"),
+              Contains(AllOf(HasSubstr("bird (10), boat (none)"), Not(HasSubstr("road")))));
+}
+
 // Tables and pictures of an evaluation are bounded, whatever the number of classes.
 TEST(EvaluationTables, ManyClasses_TakeLessThanOneMebibyte) {
   const std::string page = page_with(evaluation_text(3000, std::string(32 << 10, 'A')));
