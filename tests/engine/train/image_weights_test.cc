@@ -135,7 +135,7 @@ TEST(ImageWeights, FileOfTimm_GetsOurNamesAndShapes) {
     const TensorShapes ours = tensors_of_network(program);
     TensorFile file;
     for (const LayoutTensor& tensor : flat(timm_tensors(layout, ours))) {
-      file.tensors["module." + tensor.name] = counted_tensor(tensor.shape);
+      file.tensors["module." + tensor.name] = {DType::kFloat32, tensor.shape, {}};  // no values
     }
     fit_image_weights(layout, program, "file", {}, &file);
     for (const auto& [name, shape] : ours) {
