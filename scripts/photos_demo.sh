@@ -92,4 +92,6 @@ say "$count photographs of $classes classes in $training; the job is $job"
 "$fleetrun" --nproc_per_node=2 "$job" "${options[@]}"
 "$fleetrun" report "$run"
 say "the page with curves, classes and mistakes: $(realpath -m "$run")/report.html"
-say "predict others: $fleetrun $job --predict FOLDER"
+in_place=
+[ "$PWD" = "$OLDPWD" ] || in_place="cd $(printf %q "$PWD") && "
+say "predict others: $in_place$fleetrun $job --predict FOLDER"

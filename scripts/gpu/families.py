@@ -27,6 +27,14 @@ FAMILIES = {
     "swin_t": (128, "bfloat16"),
     "regnet_y_400mf": (128, "bfloat16"),
     "efficientnet_v2_s": (128, "bfloat16"),
+    # timm's, which torchvision lacks.
+    "convnext_v2_atto": (128, "bfloat16"),
+    "mobilenet_v4_conv_small": (128, "bfloat16"),
+    "vit_tiny_patch16_224": (128, "bfloat16"),
+    "vit_small_patch14_dinov2": (128, "bfloat16"),
+    "deit3_small_patch16_224": (128, "bfloat16"),
+    "efficientnet_lite0": (256, "float16"),
+    "resnet50d": (256, "float16"),
 }
 BAR = 1.0  # of the better of PyTorch's modes
 LIMIT = 60  # seconds a network, with its compilation
@@ -40,11 +48,17 @@ def results_of(bench):
     return accumulated.Results(os.path.join(bench.folder, "families"), f"{about['gpu'] or 'cpu'} {outcome.last_line()}")
 
 
+def smoke_size(name):
+    """Small, and a multiple of the network's patches."""
+    return 56 if "patch14" in name else 64
+
+
 def settings_of(bench, name, batch, dtype, steps, fetch):
     values = {"model.name": name, "data.batch_size": batch, "train.device": bench.device, "train.max_steps": steps,
               "train.fetch_every": fetch}
     if bench.smoke:
-        values.update({"data.batch_size": 4, "data.image.height": 64, "data.image.width": 64, "train.max_steps": 4,
+        size = smoke_size(name)
+        values.update({"data.batch_size": 4, "data.image.height": size, "data.image.width": size, "train.max_steps": 4,
                        "train.fetch_every": 1})
         return values
     return {**values, **(switches.FLOAT16 if dtype == "float16" else switches.BFLOAT16)}
@@ -64,7 +78,7 @@ def ours(bench, name, batch, dtype):
 def peers(bench, name, batch, dtype):
     script = job.file_of("tests", "bench", "peers", "vision_gpu.py")
     argv = [bench.python, "-B", script, name, "--limit", str(LIMIT - 15)]
-    argv += ["--device", "cpu", "--batch", "4", "--size", "64", "--seconds", "0.1", "--dtype", "bfloat16", "--modes", "eager"] \
+    argv += ["--device", "cpu", "--batch", "4", "--size", str(smoke_size(name)), "--seconds", "0.1", "--dtype", "bfloat16", "--modes", "eager"] \
         if bench.smoke else ["--batch", str(batch), "--dtype", dtype]
     outcome = process.run(argv, LIMIT, sweep=True)
     bench.log(f"$ {' '.join(argv)}\n{outcome.output}")

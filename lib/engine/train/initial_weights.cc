@@ -229,6 +229,9 @@ std::vector<std::string> fit_names(const std::string& path, const WeightsOptions
   skip_in_file(options, known, file);
   const std::string prefix = drop_prefix(known, file);
   skip_in_file(options, known, file);
+  if (options.headless) {
+    erase_names(file, [&](const std::string& name) { return !known.contains(name); });
+  }
   std::vector<std::string> lines;
   if (!prefix.empty()) lines.push_back("removed the prefix '" + prefix + "' from its names");
   if (!options.complete) {

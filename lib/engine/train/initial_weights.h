@@ -26,6 +26,8 @@ struct WeightsOptions {
   // Whether every parameter must have a value in the file, because none will be trained: `skip`
   // then only excuses content of the file that the model does not have.
   bool complete = false;
+  // Whether the program is the network without its heads: what it does not have is left out.
+  bool headless = false;
   // The job's network, if it is one of images: its rules for other programs' names, sizes and
   // channels hold (models/weight_layout.h).
   std::string network = {};

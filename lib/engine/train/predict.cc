@@ -220,11 +220,8 @@ class Predictor {
     values_.reset();  // its memory, before that of the next
     values_ = make_predicted_values(job_, device_, averaged_.layout(), batch_size_, columns());
     TrainedWeights weights = last ? std::move(weights_) : weights_;
-    if (layout_.kind == PredictionLayout::Kind::kEmbedding || gives_masks()) {
-      leave_out_heads(&weights.file);
-    }
     prepare_maps(weights);
-    const auto lines = load_trained_weights(job_, &weights, values_->executor());
+    const auto lines = load_trained_weights(job_, &weights, values_->executor(), headless());
     for (const std::string& line : lines) {
       if (leads() && !said_weights_) spdlog::info("{}", line);
     }
@@ -240,7 +237,7 @@ class Predictor {
     const data::ImageShape& size = pipeline_->image();
     maps_ = std::make_unique<ActivationPictures>(job_, device_, batch_size_,
                                                  Shape{size.channels, size.height, size.width});
-    load_trained_weights(job_, &weights, maps_->executor());
+    load_trained_weights(job_, &weights, maps_->executor(), headless());
   }
 
   // Reads the ids of all samples first, because only their rows are wanted.
@@ -276,12 +273,8 @@ class Predictor {
   }
 
   // The network of embeddings has no head, and that of masks no auxiliary one.
-  void leave_out_heads(TensorFile* file) const {
-    const Program& program = values_->executor().program();
-    std::erase_if(file->tensors, [&](const auto& entry) {
-      const VarId id = program.find(entry.first);
-      return id == kNoVar || !is_saved(program.var(id));
-    });
+  bool headless() const {
+    return layout_.kind == PredictionLayout::Kind::kEmbedding || gives_masks();
   }
 
   bool run_batch() {

@@ -206,8 +206,9 @@ std::vector<std::string> class_names(const Job& job, const TrainedWeights& weigh
 }
 
 std::vector<std::string> load_trained_weights(const Job& job, TrainedWeights* weights,
-                                              Executor& executor) {
-  WeightsOptions options{.skip = job.checkpoint.texts("weights_skip"), .complete = true};
+                                              Executor& executor, bool headless) {
+  WeightsOptions options{
+      .skip = job.checkpoint.texts("weights_skip"), .complete = true, .headless = headless};
   if (find_weight_layout(job.model_name)) options.network = job.model_name;
   options.record = weights->record;
   std::vector<std::string> lines = weights->lines;

@@ -50,9 +50,9 @@ TrainedWeights read_trained_weights(const Job& job, const std::string& source,
 std::vector<std::string> class_names(const Job& job, const TrainedWeights& weights);
 
 // Writes them to the executor of the job's network and drops them. kUsage naming a parameter that
-// has no value, whatever checkpoint.weights_skip says: it would keep its random value. Returns
-// lines about ignored or changed content.
+// has no value, whatever checkpoint.weights_skip says: it would keep its random value. headless: as
+// in WeightsOptions. Returns lines about ignored or changed content.
 std::vector<std::string> load_trained_weights(const Job& job, TrainedWeights* weights,
-                                              Executor& executor);
+                                              Executor& executor, bool headless = false);
 
 }  // namespace fleet

@@ -15,6 +15,7 @@ import time
 try:
     import torch
     import torchvision
+    from vision_networks import make_network
 except ImportError as error:
     print(f"SKIP: {error.name} is not installed here")
     sys.exit(0)
@@ -25,26 +26,10 @@ torch.set_num_interop_threads(1)
 FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
 
 
-# timm's spelling of our names.
-OF_TIMM = {"convnext_v2": "convnextv2", "mobilenet_v4": "mobilenetv4", "efficientnet_lite": "tf_efficientnet_lite"}
-
-
-def make_model():
-    if hasattr(torchvision.models, network):
-        keys = {"aux_logits": False, "init_weights": False} if network == "googlenet" else {}
-        return getattr(torchvision.models, network)(**keys)
-    import timm
-
-    name = network
-    for ours, theirs in OF_TIMM.items():
-        name = name.replace(ours, theirs)
-    return timm.create_model(name)
-
-
 class Training:
     def __init__(self, layout):
         torch.manual_seed(1)
-        self.model = make_model().train().to(memory_format=FORMATS[layout])
+        self.model = make_network(network).train().to(memory_format=FORMATS[layout])
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
         self.images = torch.randn((batch, 3, 224, 224)).to(memory_format=FORMATS[layout])
         self.labels = torch.arange(batch) * 61 % 1000

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's training step of one of torchvision's networks on a GPU: the peer of `scripts/gpu_bench.sh families`.
+"""PyTorch's training step of a network of torchvision or timm on a GPU: the peer of `scripts/gpu_bench.sh families`.
 
 channels_last, float16 (with GradScaler) or bfloat16 by autocast, SGD with momentum in one fused kernel, one made-up batch that
 stays on the GPU. Measures the modes one after another, each in its share of --limit, and prints "RESULT " and a JSON object
@@ -14,7 +14,7 @@ import sys
 import time
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("network", help="torchvision's name")
+parser.add_argument("network", help="our name")
 parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="cpu only shows that the script works")
 parser.add_argument("--batch", type=int, default=128)
 parser.add_argument("--size", type=int, default=224)
@@ -26,7 +26,7 @@ options = parser.parse_args()
 
 try:
     import torch
-    import torchvision
+    from vision_networks import make_network
 except ImportError as error:
     print(f"SKIP: {error.name} is not installed here")
     sys.exit(0)
@@ -56,8 +56,7 @@ def synchronize():
 
 
 def measure(mode):
-    keys = {"aux_logits": False, "init_weights": False} if options.network == "googlenet" else {}
-    model = getattr(torchvision.models, options.network)(num_classes=1000, **keys).train().to(device)
+    model = make_network(options.network, options.size).train().to(device)
     model = model.to(memory_format=torch.channels_last)
     network = torch.compile(model) if mode == "compile" else model
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4, fused=gpu)

@@ -110,6 +110,22 @@ TEST(WeightLayouts, NamesAndShapes_AreThoseOfTorchvision) {
   }
 }
 
+// A network of embeddings has no last layer. Its other tensors keep their names in timm.
+TEST(WeightLayouts, NetworkWithoutItsHead_HasTheSameNames) {
+  for (const std::string& network : golden_weights().at("names").at("timm").keys()) {
+    if (!model_registry().find(network)) continue;
+    const WeightLayout& layout = *find_weight_layout(network);
+    const Program program = network_program(network);
+    TensorShapes ours = tensors_of_network(program);
+    LayoutNames wanted = timm_tensors(layout, ours);
+    for (const char* end : {".weight", ".bias"}) {
+      ours.erase(last_layer(program) + end);
+      wanted.erase(last_layer(program) + end);
+    }
+    EXPECT_EQ(text_of(flat(timm_tensors(layout, ours))), text_of(flat(wanted))) << network;
+  }
+}
+
 // A file under timm's names becomes one under ours, with our shapes.
 TEST(ImageWeights, FileOfTimm_GetsOurNamesAndShapes) {
   for (const char* network : {"resnet18", "convnext_tiny", "efficientnet_b0", "mobilenet_v2",
@@ -119,7 +135,7 @@ TEST(ImageWeights, FileOfTimm_GetsOurNamesAndShapes) {
     const TensorShapes ours = tensors_of_network(program);
     TensorFile file;
     for (const LayoutTensor& tensor : flat(timm_tensors(layout, ours))) {
-      file.tensors["module." + tensor.name] = counted_tensor(tensor.shape);
+      file.tensors["module." + tensor.name] = {DType::kFloat32, tensor.shape, {}};  // no values
     }
     fit_image_weights(layout, program, "file", {}, &file);
     for (const auto& [name, shape] : ours) {

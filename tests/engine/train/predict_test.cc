@@ -217,7 +217,13 @@ TEST_F(Predict, Features_AreTheInputOfTheLastLayer) {
     if (world == 1) first = text;
     EXPECT_EQ(text, first);
   }
-  // Without the head, too; scaled to length 1.
+  // Under a prefix; without the head, too, and scaled to length 1.
+  TensorFile prefixed;
+  for (const auto& [name, tensor] : weights.tensors) prefixed.tensors["module." + name] = tensor;
+  const std::string wrapped = output_ + "/wrapped.safetensors";
+  write_safetensors(wrapped, prefixed);
+  predict_on(1, embedding_lenet(with(features, {"predict.checkpoint=" + wrapped})));
+  EXPECT_EQ(read_file(lines_path()), first);
   weights.tensors.erase("fc3.weight");
   weights.tensors.erase("fc3.bias");
   const std::string path = output_ + "/headless.safetensors";

@@ -230,7 +230,8 @@ TEST_F(SwaJob, Interrupted_EndsInTheSameBits) {
       if (!name.starts_with("ema.")) continue;
       EXPECT_EQ(values, whole.weights[1].at(name)) << name;
     }
-    for (const int steps : {1, 5}) {
+    // Before the averages begin, and in their midst; the former needs no strategy.
+    for (const int steps : more.empty() ? std::vector{1, 5} : std::vector{5}) {
       std::filesystem::remove_all(output_);
       run(job(with(keys, {"train.max_steps=" + std::to_string(steps)}), kResnet), 2);
       const Outcome resumed = run(job(with(keys, {"checkpoint.resume=auto"}), kResnet), 2);

@@ -108,7 +108,8 @@ Starts starts_of(const TensorShapes& ours) {
   Starts starts = {{"features.0.0.", "conv_stem."}, {"features.0.1.", "bn1."}};
   if (!ours.contains("features.0.0.weight")) return {};  // it has timm's names
   const auto [last, stages] = add_blocks(ours, &starts);
-  if (ours.contains("classifier.3.weight")) {  // version 3: the head is behind the pooling
+  // Version 3 has a layer behind the pooling. A network of embeddings lacks the one behind that.
+  if (ours.contains("classifier.0.weight")) {
     const std::string block = "blocks." + std::to_string(stages) + ".0.";
     starts.insert(starts.end(), {{feature(last) + "0.", block + "conv."},
                                  {feature(last) + "1.", block + "bn1."},
