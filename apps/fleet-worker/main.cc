@@ -366,6 +366,9 @@ int main(int argc, char** argv) {
   fleet::reserve_standard_streams();
   fleet::unblock_signals();  // before any thread starts
   fleet::ignore_file_size_signal();
+  // A command that a user typed as `fleetrun NAME`.
+  const bool named = argc > 1 && fleet::find_command(argv[1]);
+  const char* program = named ? "fleetrun" : "fleet-worker";
   const bool gives_verdict = fleet::wants_json_verdict(argc, argv);
   std::string not_checked;
   int code = 1;
@@ -379,12 +382,12 @@ int main(int argc, char** argv) {
       fleet::print_verdict(&failure, not_checked);
     } else {
       std::fflush(stdout);
-      std::fprintf(stderr, "fleet-worker: %s\n", failure.message.c_str());
+      std::fprintf(stderr, "%s: %s\n", program, failure.message.c_str());
     }
   }
   const bool wanted = code == 0 && !fleet::standard_output_is_closed();
   if (wanted && !fleet::flush_standard_output()) {
-    std::fprintf(stderr, "fleet-worker: %s\n", fleet::kOutputLost);
+    std::fprintf(stderr, "%s: %s\n", program, fleet::kOutputLost);
     code = 1;
   }
   return code;

@@ -58,6 +58,7 @@ TEST_F(TokenizeCommand, DamagedLine_IsNamedWithExitCode2) {
 
 TEST_F(TokenizeCommand, WrongWords_AreRefusedBeforeAnythingIsRead) {
   EXPECT_THAT(run({"tokenize"}, 2), HasSubstr("missing argument"));
+  EXPECT_EQ(run({"table", "nowhere"}, 2).rfind("fleetrun: ", 0), 0u);
   EXPECT_THAT(run({"tokenize", "a.jsonl", "--tokeniser=x"}, 2), HasSubstr("--tokenizer"));
   // The unknown option takes its value along, so nothing is left to propose.
   EXPECT_THAT(run({"generate", "job.json", "--xyzzy", "5"}, 2), Not(HasSubstr("corrected:")));

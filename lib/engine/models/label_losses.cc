@@ -17,11 +17,6 @@ void class_weights_keys(Schema* schema) {
                "the same as a list, one for each class; short form: train.class_weights=[1, 2.5]");
 }
 
-void label_loss_keys(Schema* schema) {
-  label_smoothing_key(schema);
-  class_weights_keys(schema);
-}
-
 SampleLosses append_label_losses(TaskBuilder& task, VarId label, int64_t ignore_index,
                                  const std::string& prefix) {
   const Attributes attributes = {{"label_smoothing", task.settings().number("label_smoothing")},

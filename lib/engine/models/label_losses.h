@@ -8,10 +8,8 @@
 
 namespace fleet {
 
-// The keys label_smoothing and class_weights, alone and together.
 void label_smoothing_key(Schema* schema);
 void class_weights_keys(Schema* schema);
-void label_loss_keys(Schema* schema);
 
 // float32 [N] each.
 struct SampleLosses {

@@ -86,7 +86,10 @@ const LossDef& loss_of(const TaskContext& context) {
   return own;
 }
 
-int64_t ignored_label(const TaskBuilder& task) { return task.settings().integer("ignore_index"); }
+int64_t ignored_label(const TaskBuilder& task) {
+  constexpr int64_t kNoLabel = -100;  // of no sample
+  return task.settings().has("ignore_index") ? task.settings().integer("ignore_index") : kNoLabel;
+}
 
 void positive_weights_key(Schema* schema) {
   schema->numbers("positive_weights", {},

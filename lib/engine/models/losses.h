@@ -78,7 +78,7 @@ LabelTargets label_targets(TaskBuilder& task);
 // Losses [N], each times the part of its sample that counts.
 VarId counted_losses(TaskBuilder& task, VarId losses, const LabelTargets& targets);
 
-// train.ignore_index.
+// train.ignore_index; -100 in tasks without that key.
 int64_t ignored_label(const TaskBuilder& task);
 
 // Keys that several losses have, for LossDef::shared_keys.

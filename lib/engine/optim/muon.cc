@@ -4,12 +4,15 @@
 //   p -= lr weight_decay p + lr ratio X
 // for parameters of at least two dimensions, as matrices of output rows (a convolution: out x all
 // else, as timm). A matrix with more rows than columns is transposed, which costs nothing here: the
-// powers of X' X stand on its other side. ratio: sqrt(max(1, rows / columns)) or, with adjust_rate
+// powers of X' X stand on its other side. If that takes fewer products, all iterations are made on
+// A: the last X is a polynomial of the first A times the first X, to about 1e-4 of the largest
+// element. ratio: sqrt(max(1, rows / columns)) or, with adjust_rate
 // match_rms_adamw, .2 sqrt(max(rows, columns)). PyTorch computes X in bfloat16; here it is float32.
 //
 // Other parameters, and those of adamw_parameters, are updated by AdamW.
 //
 // muon_momentum: u and the new m; g is gradient * gradient_scale. If found_inf is not 0, m stays.
+#include <algorithm>
 #include <cmath>
 
 #include "ops/mixed_precision.h"
@@ -36,14 +39,12 @@ class NewtonSchulz {
     return emit("elementwise_mul", {x, factor});
   }
 
-  VarId iterate(VarId x) {
-    const Shape& shape = program_.var(x).shape;
-    const bool tall = shape[0] > shape[1];
-    const VarId gram = emit("matmul", {x, x}, {{"transpose_x", tall}, {"transpose_y", !tall}});
-    const VarId square = emit("matmul", {gram, gram});
-    const VarId factor = combine(gram, kThird, square, kFifth);
-    const VarId product = emit("matmul", tall ? std::vector{x, factor} : std::vector{factor, x});
-    return combine(x, kFirst, product, 1);
+  VarId run(VarId x, int64_t iterations) {
+    if (is_cheaper_by_gram(program_.var(x).shape, iterations)) return by_gram(x, iterations);
+    for (int64_t i = 0; i < iterations; ++i) {
+      x = combine(x, kFirst, times(x, odd_powers(gram_of(x))), 1);
+    }
+    return x;
   }
 
   VarId emit(const std::string& type, std::vector<VarId> inputs, Attributes attributes = {}) {
@@ -51,8 +52,48 @@ class NewtonSchulz {
   }
 
  private:
+  // Small matrices keep the rounding of the formula.
+  static bool is_cheaper_by_gram(const Shape& shape, int64_t iterations) {
+    const auto [low, high] = std::minmax(shape[0], shape[1]);
+    const auto each = static_cast<double>(low), other = static_cast<double>(high);
+    const auto count = static_cast<double>(iterations);
+    return low >= 64 && 4 * other + (8 * count - 6) * each < count * (4 * other + 2 * each);
+  }
+
+  // With Q = b A + c A^2, an iteration is X = (a + Q) X and A = (a + Q) A (a + Q). The product of
+  // the factors is first + rest, first a number.
+  VarId by_gram(VarId x, int64_t iterations) {
+    VarId gram = gram_of(x), rest = kNoVar;
+    double first = 1;
+    for (int64_t i = 0; i < iterations; ++i) {
+      const VarId powers = odd_powers(gram);
+      if (i > 0) {
+        const VarId product = emit("matmul", {powers, rest});
+        rest = combine(combine(rest, kFirst, product, 1), 1, powers, first);
+      } else {
+        rest = powers;
+      }
+      first *= kFirst;
+      if (i + 1 == iterations) break;
+      const VarId left = combine(gram, kFirst, emit("matmul", {powers, gram}), 1);
+      gram = combine(left, kFirst, emit("matmul", {left, powers}), 1);
+    }
+    return combine(x, first, times(x, rest), 1);
+  }
+
+  bool is_tall(VarId x) const { return program_.var(x).shape[0] > program_.var(x).shape[1]; }
+  VarId gram_of(VarId x) {
+    const bool tall = is_tall(x);
+    return emit("matmul", {x, x}, {{"transpose_x", tall}, {"transpose_y", !tall}});
+  }
+  VarId odd_powers(VarId gram) {
+    return combine(gram, kThird, emit("matmul", {gram, gram}), kFifth);
+  }
+  VarId times(VarId x, VarId factor) {
+    return emit("matmul", is_tall(x) ? std::vector{x, factor} : std::vector{factor, x});
+  }
   VarId combine(VarId x, double a, VarId y, double b) {
-    const VarId first = emit("scale", {x}, {{"scale", a}});
+    const VarId first = a == 1 ? x : emit("scale", {x}, {{"scale", a}});
     const VarId second = b == 1 ? y : emit("scale", {y}, {{"scale", b}});
     return emit("sum", {first, second});
   }
@@ -100,7 +141,7 @@ void append_muon(UpdateContext& context, const Update& update) {
   NewtonSchulz steps(context, parameter.name + ".muon");
   if (shape != matrix) x = steps.emit("reshape", {x}, {{"shape", to_attribute(matrix)}});
   x = steps.normalize(x, settings.number("epsilon"));
-  for (int64_t i = 0; i < settings.integer("ns_steps"); ++i) x = steps.iterate(x);
+  x = steps.run(x, settings.integer("ns_steps"));
   x = steps.emit("scale", {x}, {{"scale", ratio_of(matrix, settings.text("adjust_rate"))}});
   if (shape != matrix) x = steps.emit("reshape", {x}, {{"shape", to_attribute(shape)}});
   append_step(context, update, x);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace fleet {
 
@@ -99,6 +100,16 @@ Schedule::Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t ep
 }
 
 double Schedule::learning_rate(int64_t step) const {
+  if (!ending_ || step < ending_->from) return scheduled_rate(step);
+  const int64_t done = (step - ending_->from) / granularity_ * granularity_;
+  const double end = scale_ * ending_->rate;
+  if (done >= ending_->steps) return end;
+  const double t = static_cast<double>(done) / static_cast<double>(ending_->steps);
+  const double part = ending_->linear ? t : (1 - std::cos(std::numbers::pi * t)) / 2;
+  return end * part + scheduled_rate(ending_->from) * (1 - part);
+}
+
+double Schedule::scheduled_rate(int64_t step) const {
   const auto scheduled = [&](int64_t at) {
     const double rate = rate_(at);
     return adjuster_ ? adjuster_->adjust(rate) : rate;
@@ -111,7 +122,7 @@ double Schedule::learning_rate(int64_t step) const {
 }
 
 std::string Schedule::observe(int64_t step, const EvaluationResult& evaluated) {
-  if (!adjuster_ || step == observed_step_) return "";
+  if (!adjuster_ || step == observed_step_ || (ending_ && step > ending_->from)) return "";
   observed_step_ = step;
   return adjuster_->observe(evaluated);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,6 +70,17 @@ bool counts_epochs(const Settings& settings);
 // the first value.
 double base_rate(const Settings& settings);
 
+// The end of a job with another rate: from its first step on, the rate changes from the schedule's
+// at that step to `rate` within `steps` steps, and then stays. With t, the position from 0 to 1:
+//   rate a + first (1 - a),  a = (1 - cos(pi t)) / 2, or t if linear
+// as torch.optim.swa_utils.SWALR. Evaluations after that step do not change the rate.
+struct RateEnding {
+  int64_t from = 0;  // the first step of an epoch
+  int64_t steps = 0;
+  double rate = 0;  // Schedule::scale() applies to it
+  bool linear = false;
+};
+
 // A schedule as configured by a job, with its warm-up. Not thread-safe.
 class Schedule {
  public:
@@ -78,6 +90,7 @@ class Schedule {
   // if values contradict each other.
   Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t epochs,
            int64_t global_batch = 0, int64_t max_steps = 0);
+  void set_ending(const RateEnding& ending) { ending_ = ending; }
   // The factor for the schedule's rates by the linear rule (Goyal et al., 2017): global_batch /
   // reference_batch, or 1. Does not apply to warmup_start.
   double scale() const { return scale_; }
@@ -102,6 +115,8 @@ class Schedule {
   void restore(std::span<const double> state);
 
  private:
+  double scheduled_rate(int64_t step) const;  // without the ending
+
   RateFunction rate_;
   std::unique_ptr<RateAdjuster> adjuster_;
   int64_t observed_step_ = -1;
@@ -110,6 +125,7 @@ class Schedule {
   int64_t granularity_ = 1;  // number of steps for which the rate is constant
   double warmup_start_ = 0;
   double scale_ = 1;
+  std::optional<RateEnding> ending_;
 };
 
 // FLEET_SCHEDULE(cosine) { def.make = ...; } in lib/engine/optim/cosine.cc.

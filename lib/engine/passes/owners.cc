@@ -157,15 +157,18 @@ Owners assign_owners(const Program& program, int ranks) {
   return owners;
 }
 
-Owners assign_contiguous_owners(const Program& program, int ranks) {
+Owners assign_contiguous_owners(const Program& program, int ranks,
+                                const std::set<VarId>& trained_later) {
   std::vector<VarId> parameters;  // one of those that share a gradient
   std::vector<int64_t> sizes;
   std::map<VarId, int> owner_of_gradient;
   const Owners trained = assign_owners(program, ranks);
-  for (const auto& [parameter, any] : trained) {
-    const VarId gradient = program.gradient(parameter);
-    if (!owner_of_gradient.try_emplace(gradient, 0).second) continue;
+  for (const VarId parameter : program.parameters()) {
     const Var& var = program.var(parameter);
+    if (!trained_later.contains(parameter)) {
+      if (!trained.contains(parameter)) continue;
+      if (!owner_of_gradient.try_emplace(program.gradient(parameter), 0).second) continue;
+    }
     parameters.push_back(parameter);
     sizes.push_back(var.shape.elements() * static_cast<int64_t>(size_of(var.dtype)));
   }
@@ -178,7 +181,7 @@ Owners assign_contiguous_owners(const Program& program, int ranks) {
       bytes = 0;
     }
     bytes += sizes[i];
-    owner_of_gradient[program.gradient(parameters[i])] = owner;
+    if (trained.contains(parameters[i])) owner_of_gradient[program.gradient(parameters[i])] = owner;
   }
   Owners owners;
   for (const auto& [parameter, any] : trained) {

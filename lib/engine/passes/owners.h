@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include "passes/gradients.h"
@@ -18,8 +19,11 @@ using Owners = std::map<VarId, int>;
 Owners assign_owners(const Program& program, int ranks);
 
 // Neighbouring parameters, in order of creation, have the same owner, as in Paddle's sharding; the
-// rank with the most bytes has as few as possible. Needs the backward pass.
-Owners assign_contiguous_owners(const Program& program, int ranks);
+// rank with the most bytes has as few as possible. trained_later: parameters without a gradient
+// that count too, so that a parameter has the same owner in all Programs of a job. Needs the
+// backward pass.
+Owners assign_contiguous_owners(const Program& program, int ranks,
+                                const std::set<VarId>& trained_later = {});
 
 // How parameters are merged into messages and where the messages are inserted; `group` holds the
 // ranks, in order.

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,11 +26,12 @@ struct BuildContext {
   const PassContext& context;
   SectionId forward = -1;
   VarId loss = kNoVar;
-  std::vector<Block> blocks = {};   // the forward section's, if the model names them
-  std::vector<Block> devices = {};  // where the model sets a device; output: the previous value
-  BatchVars batch = {};             // what depends on the number of samples
-  std::optional<DType> low = {};    // the low type that the forward part computes in
-  VarId loss_scaling = kNoVar;      // float32 [1], the factor of the loss
+  std::vector<Block> blocks = {};      // the forward section's, if the model names them
+  std::vector<Block> devices = {};     // where the model sets a device; output: the previous value
+  BatchVars batch = {};                // what depends on the number of samples
+  std::set<VarId> trained_later = {};  // parameters that only later Programs of the job train
+  std::optional<DType> low = {};       // the low type that the forward part computes in
+  VarId loss_scaling = kNoVar;         // float32 [1], the factor of the loss
   // The factor of d(loss): 1 / data-parallel ranks, so that a sum over the ranks averages.
   double loss_factor = 1;
   bool sums_gradients = true;      // false: another meta-optimizer combines them

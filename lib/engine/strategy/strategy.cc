@@ -118,6 +118,7 @@ const BackwardResult& Strategy::append_backward(Program& program, SectionId forw
                    .blocks = std::move(parts.blocks),
                    .devices = std::move(parts.devices),
                    .batch = std::move(parts.batch),
+                   .trained_later = std::move(parts.trained_later),
                    .loss_factor = 1.0 / context_.data_parallel_degree(),
                    .rows = std::move(parts.rows)});
   run(&MetaOptimizer::groups);

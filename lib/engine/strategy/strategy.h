@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,11 @@ namespace fleet {
 
 // The parts of a model that strategies may use.
 struct ModelParts {
-  std::vector<Block> blocks = {};   // the forward section's, for strategies that cut it
-  std::vector<Block> devices = {};  // Training::devices
-  BatchVars batch = {};             // for strategies that divide a batch
-  std::vector<VarId> rows = {};     // feeds of served_tables(), whose gradients are pushed
+  std::vector<Block> blocks = {};      // the forward section's, for strategies that cut it
+  std::vector<Block> devices = {};     // Training::devices
+  BatchVars batch = {};                // for strategies that divide a batch
+  std::vector<VarId> rows = {};        // feeds of served_tables(), whose gradients are pushed
+  std::set<VarId> trained_later = {};  // parameters that only later Programs of the job train
 };
 
 // The context with the ranks and micro-batches that the strategy divides the job into. kUsage and

@@ -82,6 +82,10 @@ void average_weights(const Job& job, int rank, BuiltProgram* built) {
     append_swa(program, training.forward, training.evaluate);
     if (rank == 0) {
       spdlog::info("evaluation uses the mean of the weights from epoch {} on ({})", from, key);
+      if (const double rate = job.train.number("swa.learning_rate"); rate > 0) {
+        spdlog::info("the learning rate goes from the schedule's in epoch {} to {:g} in epoch {}",
+                     from, rate, from + job.train.integer("swa.anneal_epochs"));
+      }
     }
     return;
   }
@@ -97,6 +101,16 @@ void average_weights(const Job& job, int rank, BuiltProgram* built) {
   spdlog::info(
       "evaluation uses the average of the weights ({})",
       own_rate == kNoVar ? "train.ema.decay " + number_text(decay) : job.optimizer.text("name"));
+}
+
+std::optional<RateEnding> swa_rate(const Job& job, int64_t steps) {
+  const int64_t from = job.train.integer("swa.from_epoch");
+  const double rate = job.train.number("swa.learning_rate");
+  if (from == 0 || rate == 0) return std::nullopt;
+  return RateEnding{.from = from * steps,
+                    .steps = job.train.integer("swa.anneal_epochs") * steps,
+                    .rate = rate,
+                    .linear = job.train.text("swa.anneal") == "linear"};
 }
 
 SwaSteps::SwaSteps(const Job& job, const Program& program, int64_t batches)

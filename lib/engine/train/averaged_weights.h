@@ -1,8 +1,10 @@
 // The averages of weights that evaluations use: train.ema and train.swa.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "optim/schedule.h"
 #include "train/session.h"
 
 namespace fleet {
@@ -16,6 +18,9 @@ bool evaluates_averages(const Job& job);
 // Appends them to a Program with its updates. kUsage naming the key if a strategy leaves ranks
 // without a common value of each weight, or if both keys ask for them.
 void average_weights(const Job& job, int rank, BuiltProgram* built);
+
+// The learning rate from train.swa.from_epoch on; nullopt: the schedule's. steps: in an epoch.
+std::optional<RateEnding> swa_rate(const Job& job, int64_t steps);
 
 // The steps after which train.swa averages the weights.
 class SwaSteps {

@@ -10,6 +10,7 @@
 #include "optim/frozen_norms.h"
 #include "optim/optimizer.h"
 #include "optim/parameter_groups.h"
+#include "train/rank_state.h"
 
 namespace fleet {
 namespace {
@@ -84,12 +85,19 @@ void FreezingPhases::check(const PassContext& context,
   }
   for (const auto& [name, why] : std::initializer_list<std::pair<std::string, std::string>>{
            {"pipeline", "cuts the model by its trained parameters"},
-           {"sharding", "divides the trained parameters among ranks"},
            {"reduce", "divides the trained parameters among ranks"},
            {"dgc", "chooses among the gradients that there are"}}) {
     if (std::ranges::find(acting, name) == acting.end()) continue;
     refuse(name, why, "strategy." + (name == "reduce" ? "build_strategy.reduce_strategy" : name));
   }
+}
+
+void FreezingPhases::check_placement(const Program& program) const {
+  if (count() == 1 || !shards_parameters(program)) return;
+  throw Error(ErrorCode::kUsage,
+              "cannot be combined with sharding of parameters (sharding_configs.stage 3), where "
+              "frozen parameters are whole on each rank, and trained ones are not",
+              kKey, "remove it, or set sharding_configs.stage to 2");
 }
 
 int FreezingPhases::phase_at(const PhasePosition& at) const {

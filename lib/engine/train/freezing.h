@@ -34,6 +34,8 @@ class FreezingPhases {
 
   // kUsage if the optimizer or an active strategy needs the same parameters in all steps.
   void check(const PassContext& context, const std::vector<std::string>& acting) const;
+  // kUsage if the strategy has put parameters on some ranks only. Call after the updates.
+  void check_placement(const Program& program) const;
   int count() const { return static_cast<int>(boundaries_.size()) + 1; }
   int last() const { return count() - 1; }
   int phase_at(const PhasePosition& at) const;

@@ -99,7 +99,15 @@ Schema train_schema() {
       .integer("swa.statistics_batches", 0, -1, kMany,
                "batches of training data for the running statistics of batch norms that fit the "
                "averaged weights, before each evaluation and at the end; 0: all of an epoch; -1: "
-               "none, the last weights' statistics are used");
+               "none, the last weights' statistics are used")
+      .number("swa.learning_rate", 0, 0, 1e6,
+              "learning rate at which the averaged weights are trained (SWALR's swa_lr); 0: the "
+              "schedule's")
+      .integer("swa.anneal_epochs", 10, 0, kMany,
+               "epochs from train.swa.from_epoch on in which the rate changes from the schedule's "
+               "to train.swa.learning_rate; 0: at once")
+      .choice("swa.anneal", "cos", {"cos", "linear"},
+              "form of that change: half a cosine, or a line");
   schema
       .number("sam.rho", 0, 0, kMany,
               "sharpness-aware minimisation: distance at which the gradient is taken, from the "

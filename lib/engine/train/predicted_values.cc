@@ -357,14 +357,16 @@ PredictionLayout prediction_layout(const Job& job) {
     layout = {.kind = Kind::kNumbers, .numbers = classes_of(job), .names = {}};
   } else {
     const auto source = language_source(job.model_name, job.model);
-    std::string next = "remove it, or set task";
+    std::string why, next = "remove it, or set task";
     if (source) {
-      next = language_model_of(*source).encoder
-                 ? "for embeddings, set predict.embedding in a job of the task "
-                   "sequence_classification, and these weights as predict.checkpoint"
-                 : "use `fleetrun generate`, or set predict.embedding";
+      const bool encoder = language_model_of(*source).encoder.has_value();
+      why = encoder ? ", which predicts tokens that training has masked, and a text has none"
+                    : ", whose model continues texts";
+      next = encoder ? "for embeddings, set predict.embedding in a job of the task "
+                       "sequence_classification, and these weights as predict.checkpoint"
+                     : "use `fleetrun generate`, or set predict.embedding";
     }
-    refuse("input", "--predict does not support the task " + job.task, next);
+    refuse("input", "--predict does not support the task " + job.task + why, next);
   }
   check_keys(job, layout);
   return layout;

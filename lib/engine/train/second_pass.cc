@@ -20,8 +20,8 @@ void append_second_pass(const Job& job, int rank, const BackwardResult& backward
   };
   const std::vector<std::string>& acting = built->strategy->names();
   for (const auto& [strategy, why] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"gradient_merge", "an update needs the gradients of several batches"},
-           {"pipeline", "an update needs the gradients of several micro-batches"},
+           {"gradient_merge", "the second pass would need all batches of an update again"},
+           {"pipeline", "the second pass would need all micro-batches of an update again"},
            {"sharding", "each rank has the gradients of its own part only"},
            {"reduce", "each rank has the gradients of its own part only"},
            {"localsgd", "each rank has its own weights between two averages"},

@@ -174,8 +174,8 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   const FreezingPhases phases(job);
   phases.check(strategy.context(), strategy.names());
   const std::vector<std::string> lines = phases.lines_at_start(program);
-  const TrainedFrom trained_from =
-      phases.apply(program, options.phase < 0 ? phases.last() : options.phase);
+  const int phase = options.phase < 0 ? phases.last() : options.phase;
+  const TrainedFrom trained_from = phases.apply(program, phase);
   for (const std::string& line : lines) {
     if (options.rank == 0) spdlog::info("{}", line);
   }
@@ -184,12 +184,16 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   if (!layers.empty() && options.rank == 0) spdlog::info("{}", layers);
   ModelParts parts = parts_of(built.training);
   parts.rows = rows;
+  for (const auto& [parameter, from] : trained_from) {
+    if (from > phase) parts.trained_later.insert(parameter);
+  }
   const BackwardResult& backward = strategy.append_backward(program, built.training.forward,
                                                             built.training.loss, std::move(parts));
   append_second_pass(job, options.rank, backward, &built);
   strategy.append_optimizer(built.training.feed("learning_rate"), job.optimizer, on_nan_of(job),
                             trained_from);
   check_merging_of(built.training, program);
+  phases.check_placement(program);
   average_weights(job, options.rank, &built);
   built.loss_scaling = backward.loss_scaling;
   const Training& training = built.training;

@@ -88,8 +88,9 @@ StepRunner::StepRunner(const Job& job, JobData* data, Device& device,
   phase_batches_ = data ? epoch_batches_ : options.own.batches;
   swa_ = SwaSteps(job, executor().program(), phase_batches_);
   update_samples_ = apart() ? job.data.integer("batch_size") : position_.global_batch;
-  schedule_.emplace(job.schedule, data ? data->train().batches() : options.own.batches,
-                    job.train.integer("epochs"), update_samples_, job.train.integer("max_steps"));
+  schedule_.emplace(job.schedule, phase_batches_, job.train.integer("epochs"), update_samples_,
+                    job.train.integer("max_steps"));
+  if (const auto ending = swa_rate(job, phase_batches_)) schedule_->set_ending(*ending);
 }
 
 // Feeds that evaluations lack come last, so that they can be left out.

@@ -109,8 +109,11 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
   lines->add(!job.train.boolean("ema.warmup"), {"train.ema.warmup_gamma", "train.ema.warmup_power"},
              "train.ema.warmup is false");
   lines->add(job.train.integer("swa.from_epoch") == 0,
-             {"train.swa.every_steps", "train.swa.statistics_batches"},
+             {"train.swa.every_steps", "train.swa.statistics_batches", "train.swa.learning_rate",
+              "train.swa.anneal_epochs", "train.swa.anneal"},
              "train.swa.from_epoch is 0");
+  lines->add(job.train.integer("swa.from_epoch") > 0 && job.train.number("swa.learning_rate") == 0,
+             {"train.swa.anneal_epochs", "train.swa.anneal"}, "train.swa.learning_rate is 0");
   lines->add(job.train.number("sam.rho") == 0, {"train.sam.adaptive"}, "train.sam.rho is 0");
   lines->add(job.checkpoint.text("weights").empty() && model_weights(job).empty(),
              {"checkpoint.weights_skip"}, "no weights are given (checkpoint.weights)");

@@ -157,6 +157,19 @@ TEST(LossesGolden, LossesAndGradients_AreThoseOfPyTorch) {
   }
 }
 
+// The mean over the samples, as that of images, which count all samples.
+TEST(LossesGolden, LossesOfTexts_AreThoseOfPyTorch) {
+  int texts = 0;
+  for (const nlohmann::json& golden : goldens()["losses"]) {
+    if (golden["task"] != "image_classification" || golden["labels"] != "label") continue;
+    if (golden["keys"].contains("ignore_index")) continue;
+    LossRun({.task = "sequence_classification", .labels = "label", .keys = golden["keys"]})
+        .expect(golden);
+    ++texts;
+  }
+  EXPECT_GE(texts, 4);
+}
+
 TEST(LossesGolden, Distillation_IsTimms) {
   for (const nlohmann::json& golden : goldens()["distillation"]) {
     nlohmann::json keys = golden["keys"];
@@ -179,6 +192,10 @@ TEST(Losses, KeyOfAnotherLoss_IsRefused) {
       failure(
           {"image_classification", "label", {{"loss", "bce"}, {"class_weights.rule", "balanced"}}}),
       IsUsageError("train.class_weights.rule"));
+  EXPECT_THAT(failure({"sequence_classification",
+                       "label",
+                       {{"loss", "bce"}, {"class_weights.rule", "balanced"}}}),
+              IsUsageError("train.class_weights.rule"));
   EXPECT_THAT(failure({"regression", "numbers", {{"smooth_l1_beta", 2}}}),
               IsUsageError("train.smooth_l1_beta"));
   EXPECT_THAT(failure({"multi_label", "targets", {{"positive_weights", {1, 2}}}}),

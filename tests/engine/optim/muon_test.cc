@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "tests/engine/optim/rules.h"
 
 namespace fleet {
@@ -41,6 +43,56 @@ TEST(Muon, Vector_IsUpdatedByAdamw) {
   expect_all_near(rules.run(), want, 1e-5);
   Rules listed(settings + R"(, "adamw_parameters": ["w*"]})", {twenty_steps(7)}, {1, 7});
   expect_all_near(listed.run(), want, 1e-5);
+}
+
+// The first step of a matrix, by the formula in double. Many rows or columns are computed in
+// another order.
+TEST(Muon, LargeMatrices_MatchTheFormula) {
+  constexpr int64_t kLow = 64, kHigh = 160;
+  std::vector<double> x(kLow * kHigh);
+  Trained wide{.name = "w", .start = std::vector<float>(x.size()), .gradients = {{}}};
+  wide.gradients[0].resize(x.size());
+  Trained tall = wide;
+  double squares = 0;
+  for (int64_t r = 0; r < kLow; ++r) {
+    for (int64_t c = 0; c < kHigh; ++c) {
+      const auto value = static_cast<float>(std::sin(0.37 * r * c + 0.1 * c) / (1 + r % 7));
+      wide.gradients[0][r * kHigh + c] = tall.gradients[0][c * kLow + r] = value;
+      x[r * kHigh + c] = value;
+      squares += x[r * kHigh + c] * x[r * kHigh + c];
+    }
+  }
+  for (double& value : x) value /= std::sqrt(squares);
+  for (int step = 0; step < 5; ++step) {
+    std::vector<double> gram(kLow * kLow), factor(kLow * kLow), next(x.size());
+    for (int64_t i = 0; i < kLow * kLow; ++i) {
+      for (int64_t c = 0; c < kHigh; ++c) {
+        gram[i] += x[i / kLow * kHigh + c] * x[i % kLow * kHigh + c];
+      }
+    }
+    for (int64_t i = 0; i < kLow * kLow; ++i) {
+      double square = 0;
+      for (int64_t k = 0; k < kLow; ++k)
+        square += gram[i / kLow * kLow + k] * gram[k * kLow + i % kLow];
+      factor[i] = (i / kLow == i % kLow ? 3.4445 : 0) - 4.775 * gram[i] + 2.0315 * square;
+    }
+    for (int64_t r = 0; r < kLow; ++r) {
+      for (int64_t k = 0; k < kLow; ++k) {
+        for (int64_t c = 0; c < kHigh; ++c) {
+          next[r * kHigh + c] += factor[r * kLow + k] * x[k * kHigh + c];
+        }
+      }
+    }
+    x = next;
+  }
+  Rules wide_rules(R"({"name": "muon"})", {wide}, {kLow, kHigh});
+  Rules tall_rules(R"({"name": "muon"})", {tall}, {kHigh, kLow});
+  const std::vector<float> of_wide = wide_rules.run(), of_tall = tall_rules.run();
+  const double rate = 0.1, ratio = std::sqrt(double(kHigh) / kLow);
+  for (int64_t i = 0; i < kLow * kHigh; ++i) {
+    ASSERT_NEAR(of_wide[i], -rate * x[i], 2e-4 * rate) << i;
+    ASSERT_NEAR(of_tall[i % kHigh * kLow + i / kHigh], -rate * ratio * x[i], 2e-4 * rate) << i;
+  }
 }
 
 TEST(Muon, ZeroGradient_OnlyDecays) {

@@ -225,6 +225,54 @@ TEST(SchedulePlateau, EvaluationOfAStep_CountsOnce) {
   EXPECT_DOUBLE_EQ(schedule.learning_rate(3), 0.01);
 }
 
+// CosineAnnealingLR(10), and from epoch 3 on SWALR(swa_lr=.05), both stepped once an epoch.
+TEST(ScheduleTorch, Ending_GivesTheRatesOfSwalr) {
+  const std::string cosine = R"({"name": "cosine", "base": 0.4, "per": "epoch"})";
+  const auto rates_of = [&](int64_t epochs, bool linear) {
+    Schedule schedule = make(cosine, 6, 10);
+    schedule.set_ending({.from = 18, .steps = 6 * epochs, .rate = 0.05, .linear = linear});
+    std::vector<double> rates;
+    for (int64_t step = 0; step < 60; ++step) {
+      if (step % 6 == 0) rates.push_back(schedule.learning_rate(step));
+      EXPECT_EQ(schedule.learning_rate(step), rates.back()) << step;
+    }
+    return rates;
+  };
+  const auto expect = [](const std::vector<double>& got, const std::vector<double>& want) {
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-11) << i;
+  };
+  const double first = 0.4, second = 0.390211303259, third = 0.361803398875;
+  expect(rates_of(4, false), {first, second, third, 0.317557050458, 0.278374227596, 0.183778525229,
+                              0.0891828228625, 0.05, 0.05, 0.05});
+  expect(rates_of(4, true), {first, second, third, 0.317557050458, 0.250667787844, 0.183778525229,
+                             0.116889262615, 0.05, 0.05, 0.05});
+  expect(rates_of(0, false), {first, second, third, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05});
+}
+
+// SWALR(swa_lr=.02, anneal_epochs=6), stepped with each batch.
+TEST(ScheduleTorch, EndingBySteps_GivesTheRatesOfSwalr) {
+  Schedule schedule = make(R"({"name": "constant", "base": 0.1})", 3, 9);
+  schedule.set_ending({.from = 6, .steps = 6, .rate = 0.02});
+  expect_rates(schedule, {0.1, 0.1, 0.0946410161514, 0.08, 0.06, 0.04, 0.0253589838486, 0.02, 0.02},
+               5);
+  schedule.set_ending({.from = 6, .steps = 6, .rate = 0.02, .linear = true});
+  expect_rates(
+      schedule,
+      {0.1, 0.0866666666667, 0.0733333333333, 0.06, 0.0466666666667, 0.0333333333333, 0.02, 0.02},
+      6);
+}
+
+// What evaluations changed before it is where it starts. Later ones change nothing.
+TEST(SchedulePlateau, Ending_BeginsAtTheReducedRate) {
+  Schedule schedule = make(R"({"name": "plateau", "base": 0.1, "patience": 0})", 2, 9);
+  schedule.set_ending({.from = 4, .steps = 4, .rate = 0.03, .linear = true});
+  for (int64_t step = 2; step <= 8; step += 2) schedule.observe(step, {.loss = 1});
+  EXPECT_NEAR(schedule.learning_rate(4), 0.01, 1e-12);
+  EXPECT_NEAR(schedule.learning_rate(6), 0.02, 1e-12);
+  EXPECT_NEAR(schedule.learning_rate(9), 0.03, 1e-12);
+}
+
 // LinearLR in front of each, as SequentialLR does it: the schedule begins where the warm-up ends.
 TEST(ScheduleTorch, WarmUp_StandsInFrontOfEverySchedule) {
   for (const std::string& name : schedule_registry().names()) {

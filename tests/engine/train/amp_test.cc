@@ -122,6 +122,38 @@ TEST_F(AmpTraining, Overflow_IsSkippedAndLowersTheScale) {
   }
 }
 
+// train.sam: the first pass overflows in steps 1 and 2. Weights and their copies are those of
+// before, the scale falls once, and training goes on.
+TEST_F(AmpTraining, OverflowOfSamsFirstPass_IsSkippedAndLowersTheScale) {
+  const std::string strategy = scaled_amp("init_loss_scaling: 4096 decr_ratio: 0.25");
+  const auto net = [&] {
+    return SmallNet("lenet", strategy, SmallNet::kMomentum, "{}", DType::kFloat32, 0.05);
+  };
+  SmallNet plain = net(), spoilt = net();
+  EXPECT_EQ(plain.step(0), spoilt.step(0));
+  const Values before = trained(spoilt);
+  spoilt.step(1, /*spoil=*/true);
+  EXPECT_EQ(spoilt.counter("bad_steps"), 1);
+  spoilt.step(2, /*spoil=*/true);
+  EXPECT_EQ(spoilt.scale(), 1024);
+  EXPECT_EQ(differences(before, trained(spoilt)), "");
+  for (int step = 3; step < 6; ++step) EXPECT_EQ(plain.step(step), spoilt.step(step));
+  EXPECT_EQ(differences(trained(plain), trained(spoilt)), "");
+}
+
+// The loss of the first pass is finite; that at w + e overflows in each step.
+TEST_F(AmpTraining, OverflowOfSamsSecondPass_IsSkippedAndLowersTheScale) {
+  const std::string strategy = scaled_amp("init_loss_scaling: 4096 decr_ratio: 0.25");
+  SmallNet net("lenet", strategy, SmallNet::kMomentum, "{}", DType::kFloat32, 1e30);
+  const Values before = trained(net);
+  const float loss = net.step(0);
+  EXPECT_TRUE(std::isfinite(loss));
+  EXPECT_EQ(net.counter("bad_steps"), 1);
+  EXPECT_EQ(net.step(0), loss);
+  EXPECT_EQ(net.scale(), 1024);
+  EXPECT_EQ(differences(before, trained(net)), "");
+}
+
 TEST_F(AmpTraining, Checkpoint_BringsBackScaleAndCounters) {
   const std::string root = ::testing::TempDir() + "/amp_test_" + std::to_string(::getpid());
   const std::string strategy = scaled_amp("init_loss_scaling: 4096 incr_every_n_steps: 3");

@@ -75,6 +75,7 @@ TEST_F(Freezing, InterruptedAroundTheBoundary_EndsInTheSameBits) {
   for (const auto& [optimizer, more] :
        std::vector<std::pair<std::string, std::vector<std::string>>>{
            {adam, {}},
+           {adam, {"strategy.sharding=true", "strategy.sharding_configs={'stage': 2}"}},
            {adam, {"train.unfreeze_at=['1: layer2.*', '2: *']", "train.epochs=3"}},
            {kMomentum, {"strategy.amp=true"}},
            {kMomentum, {"train.ema.decay=0.8"}},
@@ -124,6 +125,22 @@ TEST_F(Freezing, TwoRanks_TrainAsOne) {
   std::filesystem::remove_all(output_);
   const Outcome two = run(job(with(keys, {"data.batch_size=8"})), 2);
   EXPECT_LE(distance(parameters(one.weights[0]), parameters(two.weights[0])), 1e-5);
+}
+
+// The ranks divide the states of all parameters that are trained at some time. Stage 1 sends sums
+// to owners, stage 2 also frees their memory, and neither changes what is computed.
+TEST_F(Freezing, Sharding_TrainsAsWithoutIt) {
+  const std::string adam = R"({"name": "adam"})";
+  const auto keys = with(kColour, {"train.unfreeze_at=['1: layer2.*', '2: *']", "train.epochs=3",
+                                   "strategy.sync_batch_norm=true", "learning_rate.base=0.001"});
+  const Outcome plain = run(job(keys, kResnet, adam), 2);
+  for (const std::string stage : {"1", "2"}) {
+    std::filesystem::remove_all(output_);
+    const std::string configs = "strategy.sharding_configs={'stage': " + stage + "}";
+    const Outcome sharded =
+        run(job(with(keys, {"strategy.sharding=true", configs}), kResnet, adam), 2);
+    EXPECT_LE(distance(plain.weights[0], together(sharded)), 1e-5) << stage;
+  }
 }
 
 // Between two updates nothing changes: the new phase begins with the next whole update.

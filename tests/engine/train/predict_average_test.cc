@@ -58,6 +58,32 @@ TEST_F(PredictAverage, Flip_IsTheMeanOverTheMirrorImage) {
   EXPECT_EQ(line.at("top").size(), 3u);
 }
 
+// Of several labels: the means of their probabilities, ranked. Of numbers: their means.
+TEST_F(PredictAverage, LabelsAndNumbers_AreAveraged) {
+  const GreyImage image = GreyImage::numbered(1), other = GreyImage::numbered(2);
+  const auto own = written("own", {image, other});
+  const auto views = written("view", {image, image.mirrored(), other, other.mirrored()});
+  for (const std::vector<std::string>& keys : std::vector<std::vector<std::string>>{
+           {"task=multi_label", "data.source=image_labels"},
+           {"task=regression", "data.source=image_table", "data.label_type=number",
+            "data.label_column=['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']"}}) {
+    SCOPED_TRACE(keys[0]);
+    const auto averaged = with(keys, {"predict.average=flip"});
+    const Rows of = rows(1, views, keys), means = rows(2, own, averaged);
+    EXPECT_NE(of[0], of[1]);
+    expect_means(means, of);
+    const std::string text = predicted(2, lenet(own, averaged));
+    const nlohmann::json line = nlohmann::json::parse(text.substr(0, text.find('\n')));
+    if (keys[0] == "task=regression") {
+      for (size_t i = 0; i < 10; ++i) EXPECT_NEAR(line.at("values")[i], means[0][i], 1e-6);
+      continue;
+    }
+    const auto largest = std::ranges::max_element(means[0]) - means[0].begin();
+    EXPECT_EQ(line.at("class"), largest);
+    EXPECT_NEAR(line.at("probability"), means[0][largest], 1e-6);
+  }
+}
+
 // FiveCrop and TenCrop of torchvision, of an image that is resized to its own size.
 TEST_F(PredictAverage, Crops_AreThoseOfTorchvision) {
   const GreyImage image = GreyImage::numbered(2, 35, 33);

@@ -138,7 +138,7 @@ TEST_F(SamJob, Interrupted_EndsInTheSameBits) {
   }
 }
 
-// float16: a loss scale that overflows leaves the update out and the weights as they were.
+// The weights of a step that overflows stay as they were; amp_test.cc tests loss scales.
 TEST_F(SamJob, OverflowOfTheFirstPass_LeavesTheWeights) {
   const std::vector<std::string> keys = {"train.sam=0.05", "train.on_nan=skip",
                                          "learning_rate.base=1e6", "train.epochs=3"};

@@ -10,6 +10,7 @@
 #include "exec/executor.h"
 #include "models/model.h"
 #include "models/training.h"
+#include "optim/sam.h"
 #include "tensor/host.h"
 #include "tests/engine/strategy/strategy_text.h"
 
@@ -22,7 +23,7 @@ class SmallNet {
  public:
   SmallNet(const std::string& model, const std::string& strategy_text,
            const std::string& optimizer = kMomentum, const std::string& settings = "{}",
-           DType weights = DType::kFloat32)
+           DType weights = DType::kFloat32, double sam_rho = 0)
       : def_(model_registry().get(model)) {
     Program program;
     training_ = build_training(program, {.model = model,
@@ -36,8 +37,11 @@ class SmallNet {
                                                       .optimizer = *tree.peek("name"),
                                                       .weights = weights,
                                                       .scale_low_loss = scales(strategy_text)});
-    strategy.append_backward(program, training_.forward, training_.loss,
-                             {.blocks = training_.blocks});
+    const BackwardResult& backward = strategy.append_backward(
+        program, training_.forward, training_.loss, {.blocks = training_.blocks});
+    if (sam_rho > 0) {
+      append_sam(program, backward.section, backward.loss_scaling, {.rho = sam_rho});
+    }
     strategy.append_optimizer(training_.feed("learning_rate"),
                               tree.validate(optimizer_schema(*tree.peek("name"))));
     executor_ =

@@ -215,7 +215,7 @@ TEST_F(SwaJob, PassThatRanksEnd_LeavesTheDataWhereTheyWere) {
 
 TEST_F(SwaJob, Interrupted_EndsInTheSameBits) {
   for (const auto& more : std::vector<std::vector<std::string>>{
-           {},
+           {"train.swa.learning_rate=0.02", "train.swa.anneal_epochs=2"},
            {"train.swa.every_steps=2", "train.evaluate_every_steps=1"},
            {"strategy.amp=true"},
            {"strategy.sync_batch_norm=true"},
@@ -239,6 +239,23 @@ TEST_F(SwaJob, Interrupted_EndsInTheSameBits) {
       EXPECT_EQ(whole.results[0].evaluation.loss(), resumed.results[0].evaluation.loss());
     }
   }
+}
+
+// Before its epoch nothing changes; a rate that is the schedule's changes nothing at all.
+TEST_F(SwaJob, LearningRate_IsOfTheAveragedEpochs) {
+  const auto trained = [&](const std::vector<std::string>& more) {
+    std::filesystem::remove_all(output_);
+    const auto keys = with(kColour, {"train.swa.statistics_batches=-1", "learning_rate.base=0.05"});
+    return run(job(with(keys, more), kResnet), 1).weights[0];
+  };
+  const std::string own = "train.swa.learning_rate=0.01", at_once = "train.swa.anneal_epochs=0";
+  const Weights plain = trained({});
+  EXPECT_EQ(distance(plain, trained({"train.swa.learning_rate=0.05", at_once})), 0);
+  const Weights annealed = trained({own, "train.swa.anneal_epochs=2"}),
+                low = trained({own, at_once});
+  EXPECT_NE(distance(plain, annealed), 0);
+  EXPECT_NE(distance(low, annealed), 0);
+  EXPECT_EQ(distance(trained({"train.epochs=1"}), trained({"train.epochs=1", own, at_once})), 0);
 }
 
 // What the last evaluation saw is what the checkpoint holds.

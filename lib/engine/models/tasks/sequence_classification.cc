@@ -1,20 +1,19 @@
 // sequence_classification: one class for each text, or for each pair of texts; cross entropy of the
-// logits, accuracy and the metrics that train.metrics names.
+// logits or another loss, accuracy and the metrics that train.metrics names.
 //
 // The loss of a step is the mean over the samples of the whole update that pad no batch, so that it
 // does not depend on the ranks. With class weights it is the weighted mean, with weights that the
 // pipeline scales for the samples of one update (data/pipeline.h).
 #include "models/class_scores.h"
-#include "models/label_losses.h"
+#include "models/losses.h"
 #include "models/metric_collectors.h"
 #include "models/weighted_loss.h"
 
 namespace fleet {
 namespace {
 
-constexpr int64_t kNoLabel = -100;
-
 std::vector<FeedDef> text_feeds(const TaskContext& context) {
+  loss_of(context);  // checks the keys of losses
   const Shape samples = context.shape("label");
   std::vector<FeedDef> feeds = {{"label", DType::kInt64, samples},
                                 {"weight", DType::kFloat32, samples}};
@@ -43,7 +42,7 @@ MetricTable text_metrics(const TaskContext& context) {
 void build_texts(TaskBuilder& task) {
   check_class_scores(task);
   const VarId label = task.feed("label"), weight = task.feed("weight");
-  const SampleLosses losses = append_label_losses(task, label, kNoLabel);
+  const SampleLosses losses = loss_of(task.context()).of_labels(task);
   const bool weighs = losses.weights != kNoVar;
   task.add_sums("losses", {"loss", "loss_weight"}, "weighted_sum", {losses.values, weight});
   if (weighs) {
@@ -59,11 +58,12 @@ void build_texts(TaskBuilder& task) {
 
 }  // namespace
 
+FLEET_TASK_LOSSES(sequence_classification) { def = {LossInput::kLabels, "cross_entropy"}; }
+
 FLEET_TASK(sequence_classification) {
   def.help = "one class for each text, or pair of texts: cross entropy, accuracy, F1, Matthews";
   metrics_key(&def.schema, MetricInput::kClasses, {});
   def.schema.boolean("evaluate_classes", false, kEvaluateClassesHelp);
-  label_loss_keys(&def.schema);
   def.outputs = {"logits"};
   def.feeds = text_feeds;
   def.metrics = text_metrics;

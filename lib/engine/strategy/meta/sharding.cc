@@ -137,7 +137,7 @@ class Sharding : public MetaOptimizer {
   }
 
   void communication(BuildContext& build) override {
-    owners_ = assign_contiguous_owners(build.program, settings_.degree);
+    owners_ = assign_contiguous_owners(build.program, settings_.degree, build.trained_later);
     messages_.fuse = settings_.sums.fuse;
     messages_.buckets = settings_.sums.buckets;
     sums_ = reduce_to_owners(build.program, owners_, messages_);
