@@ -37,6 +37,10 @@ def vgg():
     return model
 
 
+def googlenet():
+    return torchvision.models.googlenet(num_classes=CLASSES, aux_logits=False, init_weights=False)
+
+
 def of_timm(name, **more):
     return lambda: timm.create_model(name, num_classes=CLASSES, **more)
 
@@ -53,6 +57,10 @@ CASES = {
     "mobilenet_v4_conv_small": (of_timm("mobilenetv4_conv_small"), (2, 3, 96, 96), lambda m: m.blocks, 1),
     "convnext_atto": (of_timm("convnext_atto"), (2, 3, 96, 64), lambda m: m.stages, 1),
     "swin_t": (of_torchvision("swin_t"), (2, 3, 96, 64), lambda m: m.norm, 3),
+    "densenet121": (of_torchvision("densenet121"), (2, 3, 96, 64), lambda m: m.features, 1),
+    "googlenet": (googlenet, (2, 3, 96, 64), lambda m: m.inception5b, 1),
+    "regnet_y_400mf": (of_torchvision("regnet_y_400mf"), (2, 3, 96, 64), lambda m: m.trunk_output, 1),
+    "efficientnet_b0": (of_torchvision("efficientnet_b0"), (2, 3, 96, 64), lambda m: m.features, 1),
     "vit_tiny_patch16_224": (of_timm("vit_tiny_patch16_224", img_size=(48, 64)), (2, 3, 48, 64), lambda m: m.blocks[-1].norm1, 2),
     "deit_tiny_distilled_patch16_224": (of_timm("deit_tiny_distilled_patch16_224", img_size=(48, 48)), (2, 3, 48, 48),
                                         lambda m: m.blocks[-1].norm1, 2),

@@ -92,6 +92,17 @@ struct Golden {
       running_after;      // running statistics after that one training forward
   size_t parameters = 0;  // of the network; `gradients` may have some of them only
   std::vector<Evaluation> other_sizes;
+  std::map<std::string, float> scaled;  // factors of tensors by the ends of their names
+
+  // The values of a weight.
+  std::vector<float> weight(const std::string& name, const Shape& shape) const {
+    std::vector<float> values = tensor(name, shape);
+    for (const auto& [ending, factor] : scaled) {
+      if (!name.ends_with(ending)) continue;
+      for (float& value : values) value *= factor;
+    }
+    return values;
+  }
 };
 
 inline Golden load(const std::string& model) {
@@ -117,6 +128,7 @@ inline Golden load(const std::string& model) {
   golden.gradients = summaries(json.at("gradients"));
   golden.running_after = summaries(json.at("running_after"));
   golden.parameters = json.value("parameters", golden.gradients.size());
+  golden.scaled = json.value("scaled", golden.scaled);
   for (const nlohmann::json& other : json.value("other_sizes", nlohmann::json::array())) {
     const std::vector<int64_t> shape = other.at("input_shape");
     golden.other_sizes.push_back({Shape(shape), other.at("eval_logits")});

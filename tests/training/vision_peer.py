@@ -8,6 +8,7 @@
     vision_peer.py views MODEL FILE FOLDER SIDE RESIZED ARRAY MAPS  # ten crops and class activation maps of them
     vision_peer.py timm_logits FOLDER SIDE ONNX # of such a folder against what fleetrun reads from it
 """
+import json
 import sys
 
 try:
@@ -125,6 +126,10 @@ elif sys.argv[1] == "save":
     model = randomize(timm.create_model(sys.argv[2], num_classes=7))
     timm.models.save_for_hf(model, sys.argv[3], safe_serialization=True)
 elif sys.argv[1] == "timm_logits":
-    x = images(int(sys.argv[3]))
-    model = timm.create_model(f"local-dir:{sys.argv[2]}", pretrained=True)
+    side = int(sys.argv[3])
+    x = images(side)
+    with open(f"{sys.argv[2]}/config.json") as file:
+        own = json.load(file)["pretrained_cfg"]
+    how = {"img_size": side} if own.get("fixed_input_size") and own["input_size"][1] != side else {}
+    model = timm.create_model(f"local-dir:{sys.argv[2]}", pretrained=True, **how)
     expect_close(onnx_logits(sys.argv[4], x), logits(model, x), sys.argv[2])

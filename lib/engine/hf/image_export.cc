@@ -108,6 +108,38 @@ std::vector<double> per_channel(std::vector<double> values, int64_t channels) {
   return values;
 }
 
+// Whether the job has another value than a network of this name has by default.
+bool is_changed(const Job& job, const std::string& key) {
+  if (!job.model.has(key)) return false;
+  for (const ConfigKey& known : model_registry().get(job.model_name).schema.keys()) {
+    if (known.path == key) return !known.initial || known.initial->text() != job.model.json(key);
+  }
+  return false;
+}
+
+bool has_windows(const Program& program) {
+  return std::any_of(program.ops().begin(), program.ops().end(),
+                     [](const Op& op) { return op.type() == "window_softmax"; });
+}
+
+// timm and torchvision differ where a map is smaller than a window, or is padded and shifted.
+void check_windows(const Job& job, const Shape& image) {
+  if (!job.model.has("window_rule") || job.model.text("window_rule") == "timm") return;
+  constexpr int64_t kPatch = 4;
+  constexpr int kStages = 4;
+  const int64_t window = job.model.integer("window");
+  for (int axis = 1; axis < 3; ++axis) {
+    int64_t map = image[axis] / kPatch;
+    for (int stage = 0; stage < kStages; ++stage, map = (map + 1) / 2) {
+      if (map % window == 0) continue;
+      throw Error(ErrorCode::kUnsupported,
+                  "timm cuts images of " + std::to_string(image[1]) + " x " +
+                      std::to_string(image[2]) + " into other windows than this network",
+                  "model.window_rule", "train with model.window_rule=timm, or use --onnx");
+    }
+  }
+}
+
 // What timm's function of this network must be told, because its own value is another.
 Json model_arguments(const Job& job, const Program& program, const std::string& architecture,
                      const Shape& image) {
@@ -117,10 +149,15 @@ Json model_arguments(const Job& job, const Program& program, const std::string& 
   const bool positions = std::any_of(parameters.begin(), parameters.end(), [&](VarId id) {
     return program.var(id).name.find("pos_embed") != std::string::npos;
   });
-  if (positions && (image[1] != usual[1] || image[2] != usual[2])) {
+  if ((positions || has_windows(program)) && (image[1] != usual[1] || image[2] != usual[2])) {
     arguments["img_size"] = std::vector<int64_t>{image[1], image[2]};
   }
   if (image[0] != 3) arguments["in_chans"] = image[0];
+  if (is_changed(job, "patch")) arguments["patch_size"] = job.model.integer("patch");
+  if (is_changed(job, "window")) arguments["window_size"] = job.model.integer("window");
+  if (is_changed(job, "trained_windows")) {
+    arguments["pretrained_window_sizes"] = job.model.integers("trained_windows");
+  }
   const double own = architecture.starts_with("tf_") ? 1e-3 : 1e-5;
   const double epsilon = norm_epsilon(program);
   const bool takes_epsilon = architecture.find("efficientnet") != std::string::npos ||
@@ -200,6 +237,7 @@ std::string export_timm(const Job& job, const std::string& folder) {
   if (!layout || !layout->in_timm) refuse_network(job, "timm");
   check_export_folder(folder);
   const ExportedNetwork network = network_to_export(job, "timm");
+  check_windows(job, network.image);
   const Json config = timm_config(job, network.program, *layout, network.image, network.classes);
   make_directories(folder);
   write_safetensors(folder + "/model.safetensors",

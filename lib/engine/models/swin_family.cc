@@ -1,12 +1,17 @@
 // Tokens are [N, rows, columns, width]. As in torchvision, an image whose rows or columns are not a
 // multiple of the window is padded with zeros, and a window as large as the image is not shifted.
+// With timm's rule, a window is besides no larger than the map, and a map is shifted before it is
+// padded.
 //
 // Version 2 normalises behind attention and MLP, compares q and k by their cosine times a learned
 // factor, and computes the bias of an offset by a small network of its logarithm.
 #include "models/swin_family.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+
+#include "base/error.h"
 
 namespace fleet {
 namespace {
@@ -20,8 +25,16 @@ class SwinBuilder {
         config_(config),
         dropout_(settings.number("dropout")),
         stochastic_depth_(settings.number("stochastic_depth")),
+        window_(settings.integer("window")),
+        timm_(settings.text("window_rule") == "timm"),
+        trained_(config.v2 ? settings.integers("trained_windows") : Integers()),
         norm_{.epsilon = settings.number("norm_epsilon")} {
     for (const int64_t layers : config.depths) layers_ += layers;
+    const bool positive =
+        std::all_of(trained_.begin(), trained_.end(), [](int64_t w) { return w > 0; });
+    if (trained_.empty() || (positive && trained_.size() == config.depths.size())) return;
+    throw Error(ErrorCode::kUsage, "is not a list of four windows, one of each stage",
+                "model.trained_windows", "give four numbers above 0, or none");
   }
 
   VarId build(VarId image, int64_t classes) {
@@ -40,7 +53,7 @@ class SwinBuilder {
       }
       const std::string name = "features." + std::to_string(2 * stage + 1) + ".";
       for (int64_t i = 0; i < config_.depths[stage]; ++i) {
-        x = layer(x, name + std::to_string(i), config_.heads[stage], i % 2 == 1);
+        x = layer(x, name + std::to_string(i), stage, i % 2 == 1);
       }
     }
     x = net_.transpose(net_.layer_norm("norm", x, norm_), {0, 3, 1, 2});
@@ -69,6 +82,16 @@ class SwinBuilder {
                       {{"axis", int64_t{axis}}, {"start", int64_t{0}}, {"end", count}});
   }
 
+  // The first `count` rows (axis 1) or columns (axis 2) behind the last.
+  VarId rolled(VarId x, int axis, int64_t count) {
+    const int64_t size = net_.shape(x)[axis];
+    if (count % size == 0) return x;
+    const auto part = [&](int64_t start, int64_t end) {
+      return net_.apply("slice", {x}, {{"axis", int64_t{axis}}, {"start", start}, {"end", end}});
+    };
+    return net_.apply("concat", {part(count, size), part(0, count)}, {{"axis", int64_t{axis}}});
+  }
+
   // Four neighbours as one token, first those of a column, with twice the width.
   VarId merge(VarId x, const std::string& name) {
     for (int axis = 1; axis < 3; ++axis) x = padded(x, axis, net_.shape(x)[axis] % 2);
@@ -80,16 +103,16 @@ class SwinBuilder {
     return config_.v2 ? net_.layer_norm(name + ".norm", x, norm_) : x;
   }
 
-  VarId layer(VarId x, const std::string& name, int64_t heads, bool shifts) {
+  VarId layer(VarId x, const std::string& name, size_t stage, bool shifts) {
     const double rate =
         stochastic_depth_ * static_cast<double>(made_++) / static_cast<double>(layers_ - 1);
     if (config_.v2) {
-      VarId y = attention(x, name + ".attn", heads, shifts);
+      VarId y = attention(x, name + ".attn", stage, shifts);
       x = net_.add(x, net_.drop_path(net_.layer_norm(name + ".norm1", y, norm_), rate));
       y = net_.layer_norm(name + ".norm2", mlp(x, name + ".mlp"), norm_);
       return net_.block(name, net_.add(x, net_.drop_path(y, rate)));
     }
-    VarId y = attention(net_.layer_norm(name + ".norm1", x, norm_), name + ".attn", heads, shifts);
+    VarId y = attention(net_.layer_norm(name + ".norm1", x, norm_), name + ".attn", stage, shifts);
     const auto [normed, sum] =
         net_.add_layer_norm(name + ".norm2", net_.drop_path(y, rate), x, norm_);
     y = net_.drop_path(mlp(normed, name + ".mlp"), rate);
@@ -102,35 +125,57 @@ class SwinBuilder {
     return net_.dropout(linear(net_.dropout(x, dropout_), name + ".3", width), dropout_);
   }
 
-  VarId attention(VarId x, const std::string& name, int64_t heads, bool shifts) {
+  // Height and width of the windows of a map: as asked or, with timm's rule, no larger than the
+  // map.
+  Integers window_of(const Shape& map) const {
+    if (!timm_) return {window_, window_};
+    return {std::min(window_, map[1]), std::min(window_, map[2])};
+  }
+
+  VarId attention(VarId x, const std::string& name, size_t stage, bool shifts) {
     const Shape in = net_.shape(x);
-    const int64_t width = in[3], window = config_.window;
+    const int64_t width = in[3], heads = config_.heads[stage];
+    const Integers window = window_of(in);
     Integers grid, shift;
+    bool pads = false;
     for (int axis = 1; axis < 3; ++axis) {
-      const int64_t windows = (in[axis] + window - 1) / window;
-      x = padded(x, axis, windows * window - in[axis]);
-      grid.push_back(windows);
-      shift.push_back(shifts && windows > 1 ? window / 2 : 0);
+      const auto index = static_cast<size_t>(axis - 1);
+      const int64_t size = window[index], count = (in[axis] + size - 1) / size;
+      grid.push_back(count);
+      shift.push_back(shifts && count > 1 ? size / 2 : 0);
+      pads = pads || in[axis] % size != 0;
     }
-    Attributes windows = {{"grid", grid}, {"window", Integers{window, window}}, {"shift", shift}};
+    Attributes windows = {{"grid", grid}, {"window", window}, {"shift", shift}};
     Attributes split = windows;
     split.set("heads", heads);
+    // window_split shifts what it is given, which is the padded map.
+    const bool shifts_first = timm_ && pads && shift[0] + shift[1] > 0;
+    if (shifts_first) split.set("shift", Integers{0, 0});
+    for (int axis = 1; axis < 3; ++axis) {
+      const auto index = static_cast<size_t>(axis - 1);
+      if (shifts_first) x = rolled(x, axis, shift[index]);
+      x = padded(x, axis, grid[index] * window[index] - in[axis]);
+    }
     const std::vector<VarId> parts = net_.apply_all("window_split", {qkv(x, name)}, split);
     VarId q = parts[0], k = parts[1], table;
     if (config_.v2) {
       q = times_factor(normalised(q), name + ".logit_scale", heads);
       k = normalised(k);
-      table = computed_biases(name + ".cpb_mlp", heads);
+      table = computed_biases(name + ".cpb_mlp", stage, window);
     } else {
       windows.set("scale", 1 / std::sqrt(static_cast<double>(width / heads)));
-      table = net_.parameter(name + ".relative_position_bias_table",
-                             {(2 * window - 1) * (2 * window - 1), heads}, init::normal(0.02));
+      table =
+          net_.parameter(name + ".relative_position_bias_table",
+                         {(2 * window[0] - 1) * (2 * window[1] - 1), heads}, init::normal(0.02));
     }
     const VarId scores = net_.apply("matmul", {q, k}, {{"transpose_y", true}});
     const VarId weights = net_.apply("window_softmax", {scores, table}, windows);
     x = net_.apply("window_join", {net_.apply("matmul", {weights, parts[2]})}, split);
     // Each token for itself: those of the padding need not be projected.
-    x = cut(cut(x, 1, in[1]), 2, in[2]);
+    for (int axis = 1; axis < 3; ++axis) {
+      x = cut(x, axis, in[axis]);
+      if (shifts_first) x = rolled(x, axis, in[axis] - shift[static_cast<size_t>(axis - 1)]);
+    }
     return net_.dropout(linear(x, name + ".proj", width), dropout_);
   }
 
@@ -167,16 +212,21 @@ class SwinBuilder {
     return net_.apply("elementwise_mul", {q, net_.apply("exp", {factor})}, {{"axis", int64_t{1}}});
   }
 
-  VarId computed_biases(const std::string& name, int64_t heads) {
-    const Integers window = {config_.window, config_.window};
-    VarId x = net_.apply("window_coordinates", {}, {{"window", window}});
-    x = linear(net_.relu(linear(x, name + ".0", 512)), name + ".2", heads, /*bias=*/false);
+  VarId computed_biases(const std::string& name, size_t stage, const Integers& window) {
+    const int64_t trained = trained_.empty() ? 0 : trained_[stage];
+    VarId x = net_.apply("window_coordinates", {},
+                         {{"window", window}, {"trained", Integers{trained, trained}}});
+    x = linear(net_.relu(linear(x, name + ".0", 512)), name + ".2", config_.heads[stage],
+               /*bias=*/false);
     return net_.apply("scale", {net_.activation("sigmoid", x)}, {{"scale", 16.0}});
   }
 
   Network& net_;
   const SwinConfig& config_;
   const double dropout_, stochastic_depth_;
+  const int64_t window_;
+  const bool timm_;
+  const Integers trained_;
   const LayerNorm norm_;
   int64_t layers_ = 0, made_ = 0;
 };
@@ -192,7 +242,16 @@ void define_swin(ModelDef& def, const SwinConfig& config) {
           .number("stochastic_depth", config.stochastic_depth, 0, 0.99,
                   "probability that a sample skips the last block; lower for earlier blocks")
           .number("norm_epsilon", 1e-5, 1e-12, 1e-2,
-                  "epsilon of the layer norms, with which the weights were trained");
+                  "epsilon of the layer norms, with which the weights were trained")
+          .integer("window", config.window, 1, 64, "rows and columns of a window, in tokens")
+          .choice("window_rule", "torchvision", {"torchvision", "timm"},
+                  "how to cut maps that windows do not fill: weights expect the rule of "
+                  "their library");
+  if (config.v2) {
+    def.schema.integers("trained_windows", {},
+                        "windows of the four stages in an earlier training, which scale the "
+                        "coordinates; empty: those of this one");
+  }
   def.build = image_classifier([config](Network& network, VarId image, const Settings& settings) {
     return SwinBuilder(network, config, settings).build(image, settings.integer("num_classes"));
   });

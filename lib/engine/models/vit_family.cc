@@ -58,6 +58,7 @@ class VitBuilder {
         config_(config),
         names_(vit_names(config.origin)),
         timm_(config.origin == VitOrigin::kTimm),
+        patch_(settings.integer("patch")),
         dropout_(settings.number("dropout")),
         stochastic_depth_(settings.number("stochastic_depth")),
         classes_(settings.integer("num_classes")),
@@ -83,14 +84,14 @@ class VitBuilder {
 
   // N, patches, width: row by row.
   VarId patches(VarId image) {
-    const int64_t patch = config_.patch, width = config_.width;
+    const int64_t patch = patch_, width = config_.width;
     const Shape in = net_.shape(image), weight = {width, in[1], patch, patch};
     if (in[2] % patch != 0 || in[3] % patch != 0) {
       throw Error(ErrorCode::kUsage,
                   "the image, " + std::to_string(in[2]) + " x " + std::to_string(in[3]) +
                       ", cannot be cut into patches of " + std::to_string(patch) + " x " +
                       std::to_string(patch),
-                  "vit", "use a height and a width that are multiples of that");
+                  "vit", "use a height and a width that are multiples of that, or set model.patch");
     }
     const double fan_in = static_cast<double>(weight.elements() / width);
     const VarId kernel =
@@ -200,6 +201,7 @@ class VitBuilder {
   const VitConfig& config_;
   const VitNames& names_;
   const bool timm_;
+  const int64_t patch_;
   const double dropout_, stochastic_depth_;
   const int64_t classes_;
   const LayerNorm norm_;
@@ -223,7 +225,9 @@ void define_vit(ModelDef& def, const VitConfig& config) {
           .number("stochastic_depth", 0, 0, 0.99,
                   "probability that a sample skips the last block; lower for earlier blocks")
           .number("norm_epsilon", 1e-6, 1e-12, 1e-2,
-                  "epsilon of the layer norms, with which the weights were trained");
+                  "epsilon of the layer norms, with which the weights were trained")
+          .integer("patch", config.patch, 1, 256,
+                   "rows and columns of a patch; weights of another one are resampled");
   if (config.distilled) def.outputs.emplace_back(kDistillationLogits);
   def.build = [config](Network& network, const NamedVars& inputs, const Settings& settings) {
     return VitBuilder(network, config, settings).build(inputs.at("image"));

@@ -105,4 +105,15 @@ bool replace_part(const std::vector<std::pair<std::string, std::string>>& parts,
   return false;
 }
 
+int64_t number_behind(const std::string& part, const std::string& name) {
+  constexpr size_t kMostDigits = 6;
+  const size_t at = name.find(part);
+  if (at == std::string::npos) return 0;
+  const size_t first = at + part.size();
+  size_t end = first;
+  while (end < name.size() && name[end] >= '0' && name[end] <= '9') ++end;
+  return end == first || end - first > kMostDigits ? 0
+                                                   : std::stoll(name.substr(first, end - first));
+}
+
 }  // namespace fleet

@@ -43,6 +43,10 @@ struct WeightLayout {
   std::function<std::map<std::string, std::string>(const std::string& network,
                                                    const std::string& architecture)>
       model_keys = nullptr;
+  // Such keys and values for a file with these tensors, by its names: another patch. Null: none.
+  std::function<std::map<std::string, std::string>(const std::string& network,
+                                                   const TensorShapes& file)>
+      keys_of_file = nullptr;
   // Starts of the names of tensors that a network here does not have.
   std::vector<std::string> unused = {};
   // Endings of tensors that other programs save and a network computes.
@@ -76,5 +80,7 @@ bool replace_start(const std::vector<std::pair<std::string, std::string>>& start
                    std::string* name);
 // Like replace_start(), for a part anywhere in the name.
 bool replace_part(const std::vector<std::pair<std::string, std::string>>& parts, std::string* name);
+// The number behind a part of a name: 32 behind "_patch" of "vit_small_patch32_224"; 0: none.
+int64_t number_behind(const std::string& part, const std::string& name);
 
 }  // namespace fleet

@@ -1,16 +1,15 @@
 #include "train/image_weights.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "optim/parameter_groups.h"
 #include "train/checkpoint_content.h"
-#include "train/initial_weights.h"
+#include "train/dinov2_weights.h"
+#include "train/image_shapes.h"
 #include "train/name_prefix.h"
-#include "train/position_grid.h"
+#include "train/tensor_values.h"
 
 namespace fleet {
 namespace {
@@ -59,31 +58,6 @@ bool matches_any(const std::vector<std::string>& patterns, const std::string& na
                      [&](const std::string& pattern) { return matches_pattern(pattern, name); });
 }
 
-// Zeros if the file was read without values.
-std::vector<float> floats_of(const HostTensor& tensor) {
-  HostTensor whole{tensor.dtype, tensor.shape, tensor.values()};
-  std::vector<float> values(static_cast<size_t>(tensor.shape.elements()));
-  if (whole.data.size() < values.size() * size_of(tensor.dtype)) return values;
-  whole = converted(whole, DType::kFloat32);
-  std::memcpy(values.data(), whole.data.data(), values.size() * sizeof(float));
-  return values;
-}
-
-HostTensor tensor_of(const Shape& shape, const std::vector<float>& values) {
-  HostTensor tensor{DType::kFloat32, shape, TensorBytes(values.size() * sizeof(float))};
-  std::memcpy(tensor.data.data(), values.data(), values.size() * sizeof(float));
-  return tensor;
-}
-
-// The library whose rules for other sizes hold: the record's, else by the names.
-WeightsLibrary library_of(const ImageWeightsOptions& options, bool timm_names) {
-  if (options.record && options.record->library != WeightsLibrary::kUnknown &&
-      options.record->library != WeightsLibrary::kOwn) {
-    return options.record->library;
-  }
-  return timm_names ? WeightsLibrary::kTimm : WeightsLibrary::kTorchvision;
-}
-
 class ImageFitter {
  public:
   ImageFitter(const WeightLayout& layout, const Program& program, const std::string& path,
@@ -98,14 +72,15 @@ class ImageFitter {
 
   ImageWeightsFit fit() {
     for (const auto& [name, tensor] : file_.tensors) fit_.in_file.insert(name);
+    of_meta_ = fit_dinov2_file(&file_);
+    if (of_meta_) fit_.lines.emplace_back("read under the names of Meta's DINOv2");
     drop_buffers();
     rename();
     for (auto& [name, tensor] : file_.tensors) {
       const auto own = ours_.find(name);
       if (own != ours_.end()) reshape(own->second, own->second, &tensor);
     }
-    fit_positions();
-    fit_channels();
+    if (options_.resizes) fit_shapes();
     fit_head();
     return std::move(fit_);
   }
@@ -152,6 +127,10 @@ class ImageFitter {
     std::string from = "timm's";
     if (as_spelled > timm.fits) {
       from = "another program's";
+      // timm has no layer that merges pixels in front of its first stage.
+      of_microsoft_ = std::ranges::any_of(names, [](const std::string& name) {
+        return name.find("layers.0.downsample.") != std::string::npos;
+      });
     } else {
       for (const std::string& name : names) {
         spelled[name] = name.starts_with(timm.text) ? name.substr(timm.text.size()) : name;
@@ -208,87 +187,29 @@ class ImageFitter {
     return tensor_of(shape, values);
   }
 
-  // The rows and columns of patches of the program's images; 0 if they are not known.
-  PositionGrid own_grid() const {
-    const VarId feed = program_.find("image");
-    const std::string first = first_convolution();
-    if (feed == kNoVar || first.empty()) return {};
-    const Shape& image = program_.var(feed).shape;
-    const Shape& patch = ours_.at(first);
-    if (image.rank() != 4) return {};
-    return {image[2] / patch[2], image[3] / patch[3]};
+  // Whose rules for other sizes hold: the record's, else by the names.
+  WeightsLibrary origin() const {
+    const bool recorded = options_.record && options_.record->library != WeightsLibrary::kUnknown &&
+                          options_.record->library != WeightsLibrary::kOwn;
+    if (recorded) return options_.record->library;
+    if (of_meta_) return WeightsLibrary::kMeta;
+    if (of_microsoft_) return WeightsLibrary::kMicrosoft;
+    if (timm_names_) return WeightsLibrary::kTimm;
+    return options_.record ? options_.record->library : WeightsLibrary::kTorchvision;
   }
 
-  std::string first_convolution() const {
-    for (VarId id = 0; id < program_.var_count(); ++id) {
-      const Var& var = program_.var(id);
-      if (var.kind == VarKind::kParameter && var.shape.rank() == 4) return var.name;
+  void fit_shapes() {
+    ImageShapeOptions options{.path = path_, .origin = origin()};
+    if (options_.record) options.image = options_.record->image;
+    options.registers = ours_.contains("reg_token");
+    for (std::string& line : fit_image_shapes(program_, ours_, options, &file_)) {
+      fit_.lines.push_back(std::move(line));
     }
-    return "";
-  }
-
-  void fit_positions() {
-    for (auto& [name, tensor] : file_.tensors) {
-      const auto own = ours_.find(name);
-      if (own == ours_.end() || name.find("pos_embed") == std::string::npos) continue;
-      const Shape &from = tensor.shape, &to = own->second;
-      const bool resizes = from.rank() == 3 && to.rank() == 3 && from[0] == 1 && to[0] == 1 &&
-                           from[2] == to[2] && from[1] != to[1] && is_floating(tensor.dtype);
-      if (resizes) resize_positions(name, to, &tensor);
-    }
-  }
-
-  void resize_positions(const std::string& name, const Shape& to, HostTensor* tensor) {
-    const PositionGrid grid = own_grid();
-    const int64_t prefix = to[1] - grid.height * grid.width, rows = tensor->shape[1];
-    constexpr int64_t kMostPrefix = 8;
-    const auto side =
-        static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(rows - prefix))));
-    if (grid.height == 0 || prefix < 0 || prefix > kMostPrefix || side * side != rows - prefix)
-      return;
-    const bool timm = library_of(options_, timm_names_) == WeightsLibrary::kTimm;
-    const std::vector<float> values =
-        resized_positions(floats_of(*tensor), prefix, to[2], {side, side}, grid,
-                          timm ? PositionRule::kTimm : PositionRule::kTorchvision);
-    *tensor = tensor_of(to, values);
-    fit_.lines.push_back(
-        name + " resized from " + std::to_string(side) + " x " + std::to_string(side) + " to " +
-        std::to_string(grid.height) + " x " + std::to_string(grid.width) + " by the rule of " +
-        (timm ? "timm (bicubic, antialiased)" : "torchvision (bicubic between the corners)"));
-  }
-
-  // timm's rule: one channel is the sum over RGB; n are RGB repeated, cut, times 3 / n.
-  void fit_channels() {
-    const std::string first = first_convolution();
-    const auto found = file_.tensors.find(first);
-    if (first.empty() || found == file_.tensors.end()) return;
-    const Shape &to = ours_.at(first), from = found->second.shape;
-    constexpr int64_t kRgb = 3;
-    if (from.rank() != 4 || from[1] != kRgb || to[1] == kRgb || from[0] != to[0] ||
-        from[2] != to[2] || from[3] != to[3] || !is_floating(found->second.dtype)) {
-      return;
-    }
-    const std::vector<float> rgb = floats_of(found->second);
-    std::vector<float> values(static_cast<size_t>(to.elements()));
-    const int64_t area = to[2] * to[3], channels = to[1];
-    const float scale = 3.0F / static_cast<float>(channels);
-    for (int64_t out = 0; out < to[0]; ++out) {
-      for (int64_t i = 0; i < channels * area; ++i) {
-        const int64_t pixel = i % area, channel = i / area;
-        const auto at = [&](int64_t c) {
-          return rgb[static_cast<size_t>((out * kRgb + c) * area + pixel)];
-        };
-        values[static_cast<size_t>(out * channels * area + i)] =
-            channels == 1 ? at(0) + at(1) + at(2) : scale * at(channel % kRgb);
-      }
-    }
-    found->second = tensor_of(to, values);
-    fit_.lines.push_back(first + ": 3 channels of images to " + std::to_string(channels) +
-                         (channels == 1 ? " (the sum)" : " (repeated and scaled)"));
   }
 
   // The last layers that may start anew.
   std::set<std::string> heads() const {
+    if (of_meta_ && options_.new_head) return {last_layer(program_)};
     if (!options_.new_head || !options_.record) return {};
     const std::vector<std::string>& named = options_.record->classifier;
     if (named.empty()) return {last_layer(program_)};
@@ -309,7 +230,7 @@ class ImageFitter {
       if (own == ours_.end()) continue;
       const auto found = file_.tensors.find(layer + ".weight");
       const bool missing = found == file_.tensors.end();
-      if (missing && options_.record->classes != 0) continue;
+      if (missing && !of_meta_ && options_.record->classes != 0) continue;
       const Shape from = missing ? Shape{} : found->second.shape;
       if (!missing && !differs_in_rows(from, own->second)) continue;
       for (const char* end : {".weight", ".bias"}) {
@@ -337,7 +258,7 @@ class ImageFitter {
   TensorFile& file_;
   const TensorShapes ours_;
   const LayoutNames timm_;
-  bool timm_names_ = false;
+  bool timm_names_ = false, of_meta_ = false, of_microsoft_ = false;
   ImageWeightsFit fit_;
 };
 

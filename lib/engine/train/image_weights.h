@@ -20,6 +20,8 @@ struct ImageWeightsOptions {
   std::vector<std::string> skip = {};
   // The last layer is initialised if the record names it and it has other classes.
   bool new_head = false;
+  // Whether patches, positions, windows and channels are fitted to the network's sizes.
+  bool resizes = true;
 };
 
 struct ImageWeightsFit {

@@ -13,7 +13,7 @@ namespace {
 
 // The number of tensors that fit; -1 if one does not.
 int64_t fitting(const WeightLayout& layout, const Program& program, TensorFile file) {
-  fit_image_weights(layout, program, "", {}, &file);
+  fit_image_weights(layout, program, "", {.resizes = false}, &file);
   const TensorShapes ours = tensors_of_network(program);
   std::vector<std::string> names;
   std::set<std::string> known;
@@ -27,7 +27,8 @@ int64_t fitting(const WeightLayout& layout, const Program& program, TensorFile f
     if (name.starts_with(head + ".")) continue;
     if (found == file.tensors.end()) return -1;
     const Shape& theirs = found->second.shape;
-    const bool positions = name.find("pos_embed") != std::string::npos;
+    const bool positions = name.find("pos_embed") != std::string::npos ||
+                           name.ends_with(".relative_position_bias_table");
     if (theirs != shape && !positions) return -1;
     ++fits;
   }
@@ -45,19 +46,43 @@ Program network_program(const std::string& model, const Settings* settings, cons
       .program;
 }
 
+// The network with the keys that the file tells, such as another patch.
+static Program program_by_file(const std::string& model,
+                               const std::map<std::string, std::string>& keys) {
+  const ModelDef& def = model_registry().get(model);
+  ConfigTree tree;
+  for (const auto& [key, value] : keys) tree.set(key, value, "the file");
+  const Settings settings = tree.validate(def.schema);
+  Shape image = def.image;
+  if (settings.has("patch")) {
+    const int64_t patch = settings.integer("patch");
+    for (int axis = 1; axis < 3; ++axis)
+      image[axis] = std::max<int64_t>(image[axis] / patch, 1) * patch;
+  }
+  return network_program(model, &settings, image);
+}
+
 std::string network_of_weights(const TensorFile& file) {
   TensorFile plain = file;
   std::erase_if(plain.tensors,
                 [](const auto& entry) { return entry.first.ends_with(".num_batches_tracked"); });
+  TensorShapes shapes;
+  for (const auto& [name, tensor] : plain.tensors) shapes[name] = tensor.shape;
   int64_t most = 0;
   std::string best;
-  for (const std::string& model : model_registry().names()) {
-    const WeightLayout* layout = find_weight_layout(model);
-    if (!layout) continue;
-    const int64_t fits = fitting(*layout, network_program(model), plain);
-    if (fits <= most) continue;
-    most = fits;
-    best = model;
+  // A network that fits with its usual keys comes first: vit_b_32, not vit_b_16 of other patches.
+  for (const bool usual : {true, false}) {
+    for (const std::string& model : model_registry().names()) {
+      const WeightLayout* layout = find_weight_layout(model);
+      if (!layout || (!usual && !layout->keys_of_file)) continue;
+      std::map<std::string, std::string> keys;
+      if (!usual) keys = layout->keys_of_file(model, shapes);
+      const int64_t fits = fitting(*layout, program_by_file(model, keys), plain);
+      if (fits <= most) continue;
+      most = fits;
+      best = model;
+    }
+    if (!best.empty()) break;
   }
   return best;
 }

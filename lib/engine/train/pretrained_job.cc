@@ -66,6 +66,7 @@ class KeySetter {
   }
 
   void find_network();
+  void set_known_keys(const std::map<std::string, std::string>& keys, const std::string& origin);
   void set_model_keys();
   void set_recipe();
   void set_classes();
@@ -113,20 +114,35 @@ void KeySetter::find_network() {
   set(kModelKey, network, origin);
 }
 
-// Such as another epsilon, which belongs to the weights whoever names the network.
-void KeySetter::set_model_keys() {
-  const std::string network = value(kModelKey, "");
-  if (!record_ || network_named(record_->architecture) != network) return;
-  std::map<std::string, std::string> keys = record_->model_keys;
-  const WeightLayout* layout = find_weight_layout(network);
-  if (layout && layout->model_keys && record_->library == WeightsLibrary::kTimm) {
-    keys.merge(layout->model_keys(network, record_->architecture));
-  }
-  const Schema& schema = model_registry().get(network).schema;
+void KeySetter::set_known_keys(const std::map<std::string, std::string>& keys,
+                               const std::string& origin) {
+  const Schema& schema = model_registry().get(value(kModelKey, "")).schema;
   for (const ConfigKey& known : schema.keys()) {
     const auto found = keys.find(known.path);
-    if (found != keys.end()) set("model." + known.path, found->second, record_->origin);
+    if (found == keys.end()) continue;
+    const std::string& value = found->second;
+    const bool quoted = value.starts_with('"');  // a text as JSON
+    set("model." + known.path, quoted ? Json::parse(value).get<std::string>() : value, origin);
   }
+}
+
+// Such as another epsilon or patch, which belong to the weights whoever names the network.
+void KeySetter::set_model_keys() {
+  const std::string network = value(kModelKey, "");
+  const WeightLayout* layout = find_weight_layout(network);
+  if (record_ && network_named(record_->architecture) == network) {
+    std::map<std::string, std::string> keys = record_->model_keys;
+    if (layout && layout->model_keys && record_->library == WeightsLibrary::kTimm) {
+      keys.merge(layout->model_keys(network, record_->architecture));
+    }
+    set_known_keys(keys, record_->origin);
+  }
+  if (!layout || !layout->keys_of_file) return;
+  TensorShapes shapes;
+  for (const auto& [name, tensor] : open_outline(weights_file(weights_)).tensors) {
+    shapes[name] = tensor.shape;
+  }
+  set_known_keys(layout->keys_of_file(network, shapes), weights_ + ", names and shapes");
 }
 
 // photos/train and photos/test or val, where they exist, else photos itself.

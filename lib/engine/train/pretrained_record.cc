@@ -91,6 +91,22 @@ std::string plain_filter(const std::string& name) {
   return name == "random" ? "bicubic" : "";
 }
 
+// What timm's function of the network was told, as far as a network here has it as a key.
+std::map<std::string, std::string> keys_of_arguments(const Json& config) {
+  constexpr std::pair<const char*, const char*> kKeys[] = {{"patch_size", "patch"},
+                                                           {"window_size", "window"}};
+  std::map<std::string, std::string> keys;
+  const Json* arguments = config.find("model_args");
+  if (!arguments || !arguments->is_object()) return keys;
+  for (const auto& [argument, key] : kKeys) {
+    const Json* found = arguments->find(argument);
+    if (found && found->is_number_integer()) keys[key] = found->dump_lossy();
+  }
+  const Json* windows = arguments->find("pretrained_window_sizes");
+  if (windows && windows->is_array()) keys["trained_windows"] = windows->dump_lossy();
+  return keys;
+}
+
 // The eight digits after the last dash of "resnet50-0676ba61.pth".
 std::string hash_in_name(const std::string& path) {
   constexpr size_t kDigits = 8;
@@ -101,6 +117,31 @@ std::string hash_in_name(const std::string& path) {
   const bool hex =
       hash.size() == kDigits && hash.find_first_not_of("0123456789abcdef") == std::string::npos;
   return hex ? hash : "";
+}
+
+// "dinov2_vits14_reg4_pretrain.pth": of the authors of DINOv2, with the images of their evaluation.
+std::optional<PretrainedRecord> dinov2_record(const std::string& path) {
+  const std::string file = fs::path(path).filename().string();
+  for (const auto& [size, network] : {std::pair("vits14", "vit_small"), {"vitb14", "vit_base"}}) {
+    for (const std::string registers : {"", "_reg4"}) {
+      if (!file.starts_with("dinov2_" + std::string(size) + registers + "_pretrain")) continue;
+      return PretrainedRecord{
+          .library = WeightsLibrary::kMeta,
+          .origin = file + ", its name",
+          .architecture = std::string(network) + "_patch14" + registers + "_dinov2",
+          .classes = 0,
+          .class_names = {},
+          .image = {3, 224, 224},
+          .mean = {0.485, 0.456, 0.406},
+          .std = {0.229, 0.224, 0.225},
+          .interpolation = "bicubic",
+          .crop_pct = 0,
+          .resize = 256,
+          .crop_mode = "center",
+          .classifier = {}};
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<Json> config_beside(const std::string& path) {
@@ -148,6 +189,7 @@ std::optional<PretrainedRecord> record_in(const Json& config) {
   record.resize = static_cast<int64_t>(std::clamp(number_in(config, "resize", 0), 0.0, 65536.0));
   record.crop_mode = plain_mode(text_in(config, "crop_mode"));
   record.classifier = names_in(config, "classifier");
+  if (record.library == WeightsLibrary::kTimm) record.model_keys = keys_of_arguments(config);
   const Json* keys = record.library == WeightsLibrary::kOwn ? config.find("model_keys") : nullptr;
   if (keys && keys->is_object()) {
     for (const auto& [key, value] : keys->items()) record.model_keys[key] = value.dump_lossy();
@@ -225,6 +267,7 @@ std::optional<PretrainedRecord> find_record(const std::string& path,
       return record;
     }
   }
+  if (auto record = dinov2_record(file)) return record;
   std::map<std::string, std::string> read;
   if (!metadata) {
     read = open_outline(file).metadata;

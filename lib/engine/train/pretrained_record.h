@@ -1,6 +1,7 @@
 // The record of weights: their network, and how images were prepared. timm has it in the
 // config.json of a folder or among the options of a training, torchvision in its code, which the
-// hash in a file's name selects, and fleetrun in the metadata of its checkpoints.
+// hash in a file's name selects, the authors of DINOv2 in theirs, and fleetrun in the metadata of
+// its checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@
 
 namespace fleet {
 
-enum class WeightsLibrary { kUnknown, kTimm, kTorchvision, kOwn };
+// kMeta: the authors of DINOv2; kMicrosoft: those of Swin.
+enum class WeightsLibrary { kUnknown, kTimm, kTorchvision, kOwn, kMeta, kMicrosoft };
 
 struct PretrainedRecord {
   WeightsLibrary library = WeightsLibrary::kUnknown;
@@ -58,9 +60,9 @@ TensorFile with_averages(const std::string& path, bool average,
 // Whether a folder is one of transformers' models.
 bool is_transformers_folder(const std::string& path);
 
-// The record of weights: from config.json in the folder, else by the hash in the file's name,
-// else of the file's metadata, which are read if they are null. nullopt without one. Errors of
-// weights_file() and open_outline().
+// The record of weights: from config.json in the folder, else by the hash in the file's name or,
+// of DINOv2's authors, by the name, else of the file's metadata, which are read if they are null.
+// nullopt without one. Errors of weights_file() and open_outline().
 std::optional<PretrainedRecord> find_record(
     const std::string& path, const std::map<std::string, std::string>* metadata = nullptr);
 

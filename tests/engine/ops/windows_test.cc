@@ -188,6 +188,20 @@ TEST(WindowCoordinates, Square_AreThoseOfTorchvision) {
   EXPECT_FLOAT_EQ(static_cast<float>(y[0].back()), static_cast<float>(std::log2(9.0) / 3));
 }
 
+// A window of one row has no other offset, and the columns count on the scale of a window of 4.
+TEST(WindowCoordinates, EarlierWindow_ScalesThem) {
+  const auto y = check_op({.type = "window_coordinates",
+                           .attributes = {{"window", Integers{1, 2}}, {"trained", Integers{0, 4}}},
+                           .inputs = {},
+                           .reference =
+                               [](const std::vector<Values>&) {
+                                 const double one = std::log2(1 + 8.0 / 3) / 3;
+                                 return std::vector<Values>{{0, -one, 0, 0, 0, one}};
+                               },
+                           .check_gradient = false});
+  EXPECT_EQ(y[0].size(), 6u);
+}
+
 TEST(Windows, WrongSizes_AreRefused) {
   const auto refusal = [](WindowCase c, const Shape& image) {
     const OpCheck check{

@@ -47,7 +47,7 @@ TEST_P(OfNetwork, Map_IsPyTorchs) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OfNetwork, ::testing::Range(0, 9));
+INSTANTIATE_TEST_SUITE_P(All, OfNetwork, ::testing::Range(0, 13));
 
 class ActivationFiles : public PredictingLenet {
  protected:

@@ -363,6 +363,34 @@ TEST_F(WeightsFolder, KeysThatTheJobLeavesOut_FollowFromTheFolder) {
   make_job(tree);  // it is complete
 }
 
+// Networks that differ from one here in a key.
+TEST_F(WeightsFolder, PatchAndWindows_FollowFromTheArchitecture) {
+  using Keys = std::map<std::string, std::string>;
+  const auto keys_of = [&](const std::string& architecture, const std::string& more = "") {
+    write("config.json", R"({"architecture": ")" + architecture + "\"" + more + "}");
+    const ConfigTree tree = derived(folder_);
+    Keys keys;
+    for (const char* key : {"name", "patch", "window", "window_rule", "trained_windows"}) {
+      const auto value = tree.peek("model." + std::string(key));
+      if (value) keys[key] = *value;
+    }
+    return keys;
+  };
+  write_safetensors(folder_ + "/model.safetensors", {});
+  EXPECT_EQ(keys_of("vit_small_patch32_224.augreg_in21k"),
+            (Keys{{"name", "vit_small_patch16_224"}, {"patch", "32"}}));
+  EXPECT_EQ(keys_of("vit_base_patch32_224"), (Keys{{"name", "vit_b_32"}}));
+  EXPECT_EQ(keys_of("deit3_small_patch16_224", R"(, "model_args": {"patch_size": 8})"),
+            (Keys{{"name", "deit3_small_patch16_224"}, {"patch", "8"}}));
+  EXPECT_EQ(keys_of("swin_base_patch4_window12_384"),
+            (Keys{{"name", "swin_b"}, {"window", "12"}, {"window_rule", "timm"}}));
+  EXPECT_EQ(keys_of("swinv2_base_window12to24_192to384"),
+            (Keys{{"name", "swin_v2_b"},
+                  {"window", "24"},
+                  {"window_rule", "timm"},
+                  {"trained_windows", "[12,12,12,6]"}}));
+}
+
 TEST_F(WeightsFolder, TestFolders_ReplaceTheValidationPart) {
   write("config.json", kConfigOfResnet);
   write("model.safetensors", "x");
@@ -381,6 +409,87 @@ TEST_F(WeightsFolder, UnknownNetwork_IsRefusedWithTheNearestNames) {
               AllOf(HasSubstr("resnet26t"), HasSubstr("resnet18")));
   write("config.json", R"({"model_type": "bert", "architectures": ["BertModel"]})");
   EXPECT_THAT(usage_failure([&] { derived(folder_); }), HasSubstr("transformers"));
+}
+
+// Names and shapes, without values.
+TensorFile outline_under_timms_names(const std::string& network, const std::string& keys,
+                                     const Shape& image = {}) {
+  const Settings settings =
+      ConfigTree::from_json(keys, "test").validate(model_registry().get(network).schema);
+  const TensorShapes ours = tensors_of_network(network_program(network, &settings, image));
+  TensorFile file;
+  for (const LayoutTensor& tensor : flat(timm_tensors(*find_weight_layout(network), ours))) {
+    if (!tensor.name.empty()) file.tensors[tensor.name] = {DType::kFloat32, tensor.shape, {}};
+  }
+  return file;
+}
+
+std::map<std::string, std::string> keys_by_shapes(const std::string& network,
+                                                  const TensorFile& file) {
+  TensorShapes shapes;
+  for (const auto& [name, tensor] : file.tensors) shapes[name] = tensor.shape;
+  return find_weight_layout(network)->keys_of_file(network, shapes);
+}
+
+TEST(NetworkOfWeights, PatchAndWindows_FollowFromTheShapes) {
+  using Keys = std::map<std::string, std::string>;
+  const TensorFile usual = outline_under_timms_names("vit_b_32", "{}");
+  EXPECT_EQ(network_of_weights(usual), "vit_b_32");
+  EXPECT_EQ(keys_by_shapes("vit_b_32", usual), Keys());
+  const TensorFile swin = outline_under_timms_names("swin_t", R"({"window": 12})", {3, 384, 384});
+  EXPECT_EQ(network_of_weights(swin), "swin_t");
+  EXPECT_EQ(keys_by_shapes("swin_t", swin), (Keys{{"window", "12"}, {"window_rule", "timm"}}));
+}
+
+// Without a record, the shapes tell the patch; a job may ask for another one.
+TEST_F(WeightsFolder, Patch_FollowsFromTheShapesUnlessTheJobSetsIt) {
+  const std::string path = root_ + "/mine.safetensors";
+  TensorFile file = outline_under_timms_names("vit_tiny_patch16_224", R"({"patch": 8})");
+  for (auto& [name, tensor] : file.tensors) tensor = counted_tensor(tensor.shape);
+  write_safetensors(path, file);
+  const ConfigTree own = derived(path);
+  EXPECT_EQ(own.peek("model.patch"), "8");
+  EXPECT_EQ(own.peek("model.name"), "deit_tiny_patch16_224");  // the same network
+  ConfigTree other = ConfigTree::from_json(R"({"checkpoint": {"weights": ")" + path +
+                                               R"("}, "model": {"name": "vit_tiny_patch16_224",
+                                               "patch": 16}})",
+                                           "job.json");
+  derive_from_weights(&other);
+  EXPECT_EQ(other.peek("model.patch"), "16");
+}
+
+// torchvision has no rule for other windows.
+TEST(ImageWeights, TablesOfTorchvision_AreRefusedForOtherWindows) {
+  TensorFile file;
+  for (const auto& [name, shape] : tensors_of_network(network_program("swin_t"))) {
+    file.tensors[name] = counted_tensor(shape);
+  }
+  const Settings settings = ConfigTree::from_json(R"({"window": 12})", "test")
+                                .validate(model_registry().get("swin_t").schema);
+  const Program program = network_program("swin_t", &settings);
+  EXPECT_THAT(thrown_by([&] { check_weights(file, "file", {.network = "swin_t"}, program); }),
+              ::testing::AllOf(IsUsageError("file"), Advises(HasSubstr("model.window=7"))));
+}
+
+TEST(PretrainedRecord, FilesOfDinov2_AreKnownByTheirNames) {
+  const std::map<std::string, std::string> none;
+  const auto record = find_record("x/dinov2_vits14_reg4_pretrain.pth", &none);
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->architecture, "vit_small_patch14_reg4_dinov2");
+  EXPECT_EQ(record->classes, 0);
+  EXPECT_EQ(find_record("dinov2_vitb14_pretrain.pth", &none)->architecture,
+            "vit_base_patch14_dinov2");
+  EXPECT_EQ(find_record("dinov2_vitg14_pretrain.pth", &none), std::nullopt);
+}
+
+// timm's own name of a network is that of its export.
+TEST(WeightLayouts, ExportedNames_AreOfTheDefaultSize) {
+  for (const char* name : {"vit_tiny_patch16_224", "vit_base_patch16_224", "deit_base_patch16_224",
+                           "deit3_small_patch16_224"}) {
+    EXPECT_EQ(timm_network(name), name);
+  }
+  EXPECT_EQ(timm_network("vit_l_16"), "vit_large_patch16_224");
+  EXPECT_EQ(timm_network("swin_b"), "swin_base_patch4_window7_224");
 }
 
 // Weights without a record: the network by names and shapes, mean and std by a guess.

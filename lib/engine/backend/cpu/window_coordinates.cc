@@ -8,7 +8,7 @@ namespace fleet {
 
 FLEET_KERNEL(cpu, window_coordinates) {
   def.create = [](KernelContext& context) {
-    const std::vector<float> values = window_coordinates(context.attributes().integers("window"));
+    const std::vector<float> values = window_coordinates(context.attributes());
     float* out = context.outputs[0].as<float>();
     return make_kernel([=](Stream&) { std::copy(values.begin(), values.end(), out); });
   };

@@ -97,7 +97,7 @@ FLEET_ONNX(window_softmax) {
 
 FLEET_ONNX(window_coordinates) {
   constant(context.graph, context.output(), context.output_shape(),
-           window_coordinates(context.attributes().integers("window")));
+           window_coordinates(context.attributes()));
 }
 
 }  // namespace fleet
