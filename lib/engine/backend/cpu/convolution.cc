@@ -1,5 +1,7 @@
 #include "backend/cpu/convolution.h"
 
+#include <cstring>
+
 #include "backend/cpu/winograd.h"
 
 namespace fleet::cpu {
@@ -163,6 +165,13 @@ std::optional<ConvolutionChoice> complete(const Convolution& conv, const dnnl::p
   return ConvolutionChoice{x, *weight, y, scratchpad_bytes(exact)};
 }
 
+// oneDNN 2.6 spreads the columns of a bfloat16 image over the strides in its scratch memory. Where
+// the image is narrower than a stride, it reads columns there that it has not written.
+bool reads_unwritten_scratch(const Convolution& conv) {
+  return conv.direction == Convolution::kWeight && conv.type == DType::kBFloat16 &&
+         conv.x[3] < conv.window.strides[1];
+}
+
 std::string text_of(const Convolution& conv) {
   return name_of(conv.type) + std::string(" convolution of ") + conv.x.text() + " with " +
          conv.weight.text() + " in " + std::to_string(conv.groups) + " groups";
@@ -210,7 +219,7 @@ std::unique_ptr<Kernel> make_convolution(const Convolution& conv, const Argument
                                          const Argument& weight, const Argument& bias,
                                          const Argument& y, void* workspace) {
   if (OwnWinograd::is_for(conv)) return OwnWinograd::make(conv, x, weight, bias, y, workspace);
-  return translated(text_of(conv), [&] {
+  return translated(text_of(conv), [&]() -> std::unique_ptr<Kernel> {
     const dnnl::primitive_desc pd = describe(conv, {x.layout, weight.layout, y.layout});
     FLEET_CHECK(pd, "no implementation for the layouts chosen for a " + text_of(conv));
     const Arguments arguments = arguments_of(conv.direction);
@@ -219,7 +228,12 @@ std::unique_ptr<Kernel> make_convolution(const Convolution& conv, const Argument
     kernel->bind(arguments.weight, weight.data);
     kernel->bind(arguments.y, y.data);
     if (conv.bias) kernel->bind(arguments.bias, bias.data);
-    return kernel;
+    if (!reads_unwritten_scratch(conv)) return kernel;
+    return make_kernel([=, bytes = scratchpad_bytes(pd),
+                        kernel = std::shared_ptr<Kernel>(std::move(kernel))](Stream& stream) {
+      std::memset(workspace, 0, bytes);
+      kernel->run(stream);
+    });
   });
 }
 

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/cpu.h"
+#include "exec/backend.h"
 #include "exec/executor.h"
 #include "passes/backward.h"
 #include "tensor/host.h"
@@ -120,6 +121,43 @@ TEST(DepthwiseWeight, AnyNumberOfThreads_GivesTheSameBits) {
     EXPECT_EQ(now, first) << threads << " threads";
   }
   omp_set_num_threads(before);
+}
+
+// The gradient of a weight whose image is narrower than a stride. Ones everywhere: a tap that reads
+// the image gets one for each image, the others get zero, whatever lay in the scratch memory.
+TEST(Convolution, ImageNarrowerThanAStride_ReadsNoStaleScratch) {
+  std::string why;
+  if (low_precision_types("cpu", &why).empty()) GTEST_SKIP() << why;
+  for (const auto& [kernel, stride] : std::vector<std::pair<int64_t, int64_t>>{{3, 2}, {5, 3}}) {
+    const Attributes attributes = {{"strides", std::vector<int64_t>{stride, stride}},
+                                   {"paddings", std::vector<int64_t>{kernel / 2, kernel / 2}},
+                                   {"groups", int64_t{1}}};
+    const Shape image{8, 32, 1, 1}, weight{64, 32, kernel, kernel}, output{8, 64, 1, 1};
+    const auto typed = [](const Shape& shape) {
+      Argument argument = of_shape(shape);
+      argument.dtype = DType::kBFloat16;
+      return argument;
+    };
+    Argument x = typed(image), dy = typed(output), dweight = typed(weight);
+    const cpu::Convolution conv =
+        cpu::convolution_of(cpu::Convolution::kWeight, attributes, x, dweight, dy);
+    const cpu::ConvolutionChoice choice = cpu::choose(conv, {{}});
+    std::vector<BFloat16> ones(8 * 64, BFloat16(1.0f)), gradient(weight.elements());
+    x.layout = choice.x, dy.layout = choice.y, dweight.layout = choice.weight;
+    x.data = dy.data = ones.data(), dweight.data = gradient.data();
+    std::vector<uint64_t> scratch(choice.workspace / 8 + 16, ~uint64_t{0});  // no numbers
+    const auto first = (reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64;
+    const auto made =
+        cpu::make_convolution(conv, x, dweight, {}, dy, reinterpret_cast<void*>(first));
+    HostDevice device;
+    made->run(*device.make_stream(""));
+    float sum = 0;
+    for (const BFloat16 value : gradient) {
+      ASSERT_TRUE(value == 0.0f || value == 8.0f) << static_cast<float>(value);
+      sum += value;
+    }
+    EXPECT_EQ(sum, 8.0f * 64 * 32) << kernel;
+  }
 }
 
 TEST(Convolution, BlocksAcrossGroups_AreNotTakenFromTheWeight) {
