@@ -1,5 +1,7 @@
 #include "backend/cpu/channel_runs.h"
 
+#include <dnnl.hpp>
+
 #include "base/error.h"
 
 namespace fleet::cpu {
@@ -17,6 +19,22 @@ int64_t lanes_of(const Layout& layout) {
 }
 
 }  // namespace
+
+int64_t native_channel_block() {
+  const auto effective = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto has = [&](dnnl::cpu_isa isa) {
+    return (effective & static_cast<unsigned>(isa)) == static_cast<unsigned>(isa);
+  };
+  return has(dnnl::cpu_isa::avx512_core) ? 16 : has(dnnl::cpu_isa::avx2) ? 8 : 1;
+}
+
+Layout blocked_image(const Shape& shape, int64_t block) {
+  if (block == 1) return Layout::plain(shape);
+  const int64_t height = shape[2], row = shape[3] * block;
+  const Shape padded = {shape[0], (shape[1] + block - 1) / block * block, height, shape[3]};
+  return Layout::blocked(padded, {padded[1] * height * shape[3], height * row, row, block},
+                         {{1, block}});
+}
 
 bool has_channel_runs(const Layout& layout, const Shape& shape) {
   if (layout.is_opaque() || layout.padded().rank() != shape.rank()) return false;

@@ -57,7 +57,7 @@ std::unique_ptr<Kernel> make_convolution(const Convolution& convolution, const A
 
 // The weight gradient of depthwise convolutions for which oneDNN has no fast implementation (2.6
 // has none from 5 x 5 on): it would multiply matrices, one channel at a time. x and dy are in
-// blocks of 16 channels. Sums are float32, with the same bits for any number of threads.
+// blocks of channels. Sums are float32, with the same bits for any number of threads.
 class DepthwiseWeight {
  public:
   // Whether this convolution is supported: a square kernel of 3, 5 or 7, no dilation, and no fast

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/cpu/channel_runs.h"
 #include "backend/cpu/channels.h"
 #include "backend/cpu/convolution.h"
 #include "backend/cpu/elementwise.h"
@@ -8,21 +9,40 @@
 namespace fleet::cpu {
 namespace {
 
-constexpr int64_t kBlock = 16;  // channels
-using Lanes = float __attribute__((vector_size(kBlock * sizeof(float))));
+// A block of channels of a pixel, in registers and as bfloat16 in memory.
+template <int kBlock>
+struct BlockOf;
+template <>
+struct BlockOf<8> {
+  using Lanes = float __attribute__((vector_size(32)));
+  using Words = uint32_t __attribute__((vector_size(32)));
+  using Halves = uint16_t __attribute__((vector_size(16)));
+};
+template <>
+struct BlockOf<16> {
+  using Lanes = float __attribute__((vector_size(64)));
+  using Words = uint32_t __attribute__((vector_size(64)));
+  using Halves = uint16_t __attribute__((vector_size(32)));
+};
+template <int kBlock>
+using Lanes = typename BlockOf<kBlock>::Lanes;
 
-FLEET_INLINE void load(const float* from, Lanes& to) { std::memcpy(&to, from, sizeof to); }
+template <int kBlock>
+FLEET_INLINE void load(const float* from, Lanes<kBlock>& to) {
+  std::memcpy(&to, from, sizeof to);
+}
 
-FLEET_INLINE void load(const BFloat16* from, Lanes& to) {
-  using Halves = uint16_t __attribute__((vector_size(kBlock * sizeof(uint16_t))));
-  using Words = uint32_t __attribute__((vector_size(kBlock * sizeof(uint32_t))));
-  Halves halves;
+template <int kBlock>
+FLEET_INLINE void load(const BFloat16* from, Lanes<kBlock>& to) {
+  using Words = typename BlockOf<kBlock>::Words;
+  typename BlockOf<kBlock>::Halves halves;
   std::memcpy(&halves, from, sizeof halves);
   const Words words = __builtin_convertvector(halves, Words) << 16;
   std::memcpy(&to, &words, sizeof to);
 }
 
-int64_t whole_blocks(int64_t channels) { return (channels + kBlock - 1) / kBlock * kBlock; }
+// As the convolutions' own, so that nothing is reordered between them; 16 where those have none.
+int64_t block_size() { return native_channel_block() == 8 ? 8 : 16; }
 
 struct Geometry {
   int64_t images, blocks;  // blocks: of channels
@@ -38,30 +58,30 @@ struct Geometry {
 };
 
 // The products of one row of dy with one row of x, for each of the K taps of a kernel row.
-template <int K, typename T>
-FLEET_INLINE void add_row(const Geometry& g, const T* x, const T* dy, Lanes* sums) {
-  Lanes row[K] = {};
+template <int kBlock, int K, typename T>
+FLEET_INLINE void add_row(const Geometry& g, const T* x, const T* dy, Lanes<kBlock>* sums) {
+  Lanes<kBlock> row[K] = {};
   const int64_t begin = std::min(g.inner_begin(), g.out_width);
   const int64_t end = std::max(begin, g.inner_end());
   const auto at_edge = [&](int64_t column) __attribute__((always_inline)) {
-    Lanes slope, value;
-    load(dy + column * kBlock, slope);
+    Lanes<kBlock> slope, value;
+    load<kBlock>(dy + column * kBlock, slope);
     const int64_t first = column * g.stride[1] - g.padding[1];
 #pragma GCC unroll 8
     for (int k = 0; k < K; ++k) {
       if (first + k < 0 || first + k >= g.width) continue;
-      load(x + (first + k) * kBlock, value);
+      load<kBlock>(x + (first + k) * kBlock, value);
       row[k] += slope * value;
     }
   };
   for (int64_t column = 0; column < begin; ++column) at_edge(column);
   for (int64_t column = begin; column < end; ++column) {
-    Lanes slope, value;
-    load(dy + column * kBlock, slope);
+    Lanes<kBlock> slope, value;
+    load<kBlock>(dy + column * kBlock, slope);
     const T* read = x + (column * g.stride[1] - g.padding[1]) * kBlock;
 #pragma GCC unroll 8
     for (int k = 0; k < K; ++k) {
-      load(read + k * kBlock, value);
+      load<kBlock>(read + k * kBlock, value);
       row[k] += slope * value;
     }
   }
@@ -70,24 +90,24 @@ FLEET_INLINE void add_row(const Geometry& g, const T* x, const T* dy, Lanes* sum
   for (int k = 0; k < K; ++k) sums[k] += row[k];
 }
 
-// Row `tap` of the kernel, for one block of channels: K times 16 values.
-template <int K, typename T>
+// Row `tap` of the kernel, for one block of channels: K times its size.
+template <int kBlock, int K, typename T>
 FLEET_SIMD void sum_taps(const Geometry& g, const T* x, const T* dy, int64_t block, int64_t tap,
                          float* taps) {
-  Lanes sums[K] = {};
+  Lanes<kBlock> sums[K] = {};
   for (int64_t image = 0; image < g.images; ++image) {
     const int64_t plane = image * g.blocks + block;
     for (int64_t row = 0; row < g.out_height; ++row) {
       const int64_t read = row * g.stride[0] - g.padding[0] + tap;
       if (read < 0 || read >= g.height) continue;
-      add_row<K>(g, x + (plane * g.height + read) * g.width * kBlock,
-                 dy + (plane * g.out_height + row) * g.out_width * kBlock, sums);
+      add_row<kBlock, K>(g, x + (plane * g.height + read) * g.width * kBlock,
+                         dy + (plane * g.out_height + row) * g.out_width * kBlock, sums);
     }
   }
   std::memcpy(taps, sums, sizeof sums);
 }
 
-template <int K, typename T, typename W>
+template <int kBlock, int K, typename T, typename W>
 std::unique_ptr<Kernel> make_kernel_of(const Geometry& g, const Argument& x, const Argument& dy,
                                        const Argument& dweight, const Argument& dbias) {
   std::optional<Channels> image;
@@ -96,7 +116,7 @@ std::unique_ptr<Kernel> make_kernel_of(const Geometry& g, const Argument& x, con
 #pragma omp parallel for
     for (int64_t item = 0; item < g.blocks * K; ++item) {
       float taps[K * kBlock];
-      sum_taps<K>(g, x, slope, item / K, item % K, taps);
+      sum_taps<kBlock, K>(g, x, slope, item / K, item % K, taps);
       W* to = weights + item * K * kBlock;
       for (int64_t i = 0; i < K * kBlock; ++i) to[i] = static_cast<W>(taps[i]);
     }
@@ -104,12 +124,12 @@ std::unique_ptr<Kernel> make_kernel_of(const Geometry& g, const Argument& x, con
   });
 }
 
-template <typename T, typename W>
+template <int kBlock, typename T, typename W>
 std::unique_ptr<Kernel> make_of_size(const Geometry& g, const Argument& x, const Argument& dy,
                                      const Argument& dweight, const Argument& dbias) {
-  if (g.kernel == 3) return make_kernel_of<3, T, W>(g, x, dy, dweight, dbias);
-  if (g.kernel == 5) return make_kernel_of<5, T, W>(g, x, dy, dweight, dbias);
-  return make_kernel_of<7, T, W>(g, x, dy, dweight, dbias);
+  if (g.kernel == 3) return make_kernel_of<kBlock, 3, T, W>(g, x, dy, dweight, dbias);
+  if (g.kernel == 5) return make_kernel_of<kBlock, 5, T, W>(g, x, dy, dweight, dbias);
+  return make_kernel_of<kBlock, 7, T, W>(g, x, dy, dweight, dbias);
 }
 
 bool is_loop_type(DType dtype) {
@@ -128,25 +148,21 @@ bool DepthwiseWeight::is_for(const Convolution& conv) {
   return fits && choose(conv, {{}}).slow;
 }
 
-Layout DepthwiseWeight::image_layout(const Shape& s) {
-  const Shape padded = {s[0], whole_blocks(s[1]), s[2], s[3]};
-  return Layout::blocked(padded,
-                         {padded[1] * s[2] * s[3], s[2] * s[3] * kBlock, s[3] * kBlock, kBlock},
-                         {{1, kBlock}});
-}
+Layout DepthwiseWeight::image_layout(const Shape& s) { return blocked_image(s, block_size()); }
 
 Layout DepthwiseWeight::weight_layout(const Shape& s) {
-  const int64_t taps = s[2] * s[3] * kBlock;
-  return Layout::blocked({whole_blocks(s[0]), s[1], s[2], s[3]},
-                         {taps, taps, s[3] * kBlock, kBlock}, {{0, kBlock}});
+  const int64_t block = block_size(), taps = s[2] * s[3] * block;
+  return Layout::blocked({(s[0] + block - 1) / block * block, s[1], s[2], s[3]},
+                         {taps, taps, s[3] * block, block}, {{0, block}});
 }
 
 std::unique_ptr<Kernel> DepthwiseWeight::make(const Convolution& conv, const Argument& x,
                                               const Argument& dy, const Argument& dweight,
                                               const Argument& dbias) {
   const Window& window = conv.window;
+  const int64_t block = block_size();
   const Geometry g{.images = conv.x[0],
-                   .blocks = whole_blocks(conv.x[1]) / kBlock,
+                   .blocks = (conv.x[1] + block - 1) / block,
                    .height = conv.x[2],
                    .width = conv.x[3],
                    .out_height = conv.y[2],
@@ -156,8 +172,10 @@ std::unique_ptr<Kernel> DepthwiseWeight::make(const Convolution& conv, const Arg
                    .padding = {window.paddings[0], window.paddings[1]}};
   std::unique_ptr<Kernel> kernel;
   with_loop_type(conv.type, [&]<typename T>(T) {
-    with_loop_type(dweight.dtype,
-                   [&]<typename W>(W) { kernel = make_of_size<T, W>(g, x, dy, dweight, dbias); });
+    with_loop_type(dweight.dtype, [&]<typename W>(W) {
+      kernel = block == 8 ? make_of_size<8, T, W>(g, x, dy, dweight, dbias)
+                          : make_of_size<16, T, W>(g, x, dy, dweight, dbias);
+    });
   });
   return kernel;
 }

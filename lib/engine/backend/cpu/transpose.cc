@@ -1,9 +1,74 @@
 #include <array>
 
+#include "backend/cpu/channel_runs.h"
 #include "backend/cpu/elementwise.h"
 
 namespace fleet {
 namespace {
+
+const std::vector<int64_t> kChannelsLast = {0, 2, 3, 1}, kChannelsSecond = {0, 3, 1, 2};
+
+// An image in blocks of channels stays in them beside one with channels last: what a pixel has of a
+// block is contiguous in both, so nothing is reordered for the convolutions around it.
+void transpose_layouts(LayoutQuery& query) {
+  const std::vector<int64_t>& perm = query.attributes().integers("perm");
+  if (perm == kChannelsLast) {
+    const Shape& x = query.input_var(0).shape;
+    const std::optional<Layout>& now = query.input(0);
+    for (const int64_t block : {8, 16}) {
+      if (now == cpu::blocked_image(x, block)) query.need(0, *now);
+    }
+  } else if (perm == kChannelsSecond && !query.bound_output(0)) {
+    const Shape& y = query.output_var(0).shape;
+    const int64_t block = cpu::native_channel_block();
+    if (y[1] >= block) query.give(0, cpu::blocked_image(y, block));
+  }
+}
+
+// Copies pixels [begin, end) of one image: `last` has channels last.
+template <bool kToBlocks, int64_t kBlock, typename T>
+void copy_pixels(T* blocked, T* last, int64_t channels, int64_t pixels, int64_t begin,
+                 int64_t end) {
+  for (int64_t c = 0; c < channels; c += kBlock) {
+    T* block = blocked + c * pixels;
+    const int64_t some = std::min(kBlock, channels - c);
+    for (int64_t p = begin; p < end; ++p) {
+      T *here = block + p * kBlock, *there = last + p * channels + c;
+      if (some == kBlock) {
+        kToBlocks ? std::copy_n(there, kBlock, here) : std::copy_n(here, kBlock, there);
+      } else if (kToBlocks) {
+        std::fill(std::copy_n(there, some, here), here + kBlock, T());  // the padding
+      } else {
+        std::copy_n(here, some, there);
+      }
+    }
+  }
+}
+
+// Between [N, C, H, W] in blocks of channels and [N, H, W, C].
+template <bool kToBlocks, int64_t kBlock, typename T>
+std::unique_ptr<Kernel> make_block_copy(const Argument& blocked, const Argument& last) {
+  constexpr int64_t kPixels = 32;  // at once, so that their channels stay cached
+  const Shape& s = blocked.shape;
+  const int64_t images = s[0], channels = s[1], pixels = s[2] * s[3];
+  const int64_t parts = (pixels + kPixels - 1) / kPixels;
+  const int64_t stride = blocked.layout.strides()[0];
+  const bool parallel = s.elements() >= cpu::kParallelElements;
+  return make_kernel([=, from = blocked.as<T>(), to = last.as<T>()](Stream&) {
+#pragma omp parallel for if (parallel)
+    for (int64_t part = 0; part < images * parts; ++part) {
+      const int64_t image = part / parts, begin = part % parts * kPixels;
+      copy_pixels<kToBlocks, kBlock>(from + image * stride, to + image * channels * pixels,
+                                     channels, pixels, begin, std::min(begin + kPixels, pixels));
+    }
+  });
+}
+
+template <bool kToBlocks, typename T>
+std::unique_ptr<Kernel> make_block_copy(const Argument& blocked, const Argument& last) {
+  return blocked.layout.inner()[0].size == 8 ? make_block_copy<kToBlocks, 8, T>(blocked, last)
+                                             : make_block_copy<kToBlocks, 16, T>(blocked, last);
+}
 
 // Side length of the tiles that are transposed at once, so that they stay cached.
 constexpr int64_t kTile = 32;
@@ -65,6 +130,9 @@ void turn(const Loops& loops, const T* x, T* y, int64_t row_begin, int64_t row_e
 // T: any type of the elements' size.
 template <typename T>
 std::unique_ptr<Kernel> make_transpose(KernelContext& context) {
+  const Argument &input = context.inputs[0], &output = context.outputs[0];
+  if (!input.layout.inner().empty()) return make_block_copy<false, T>(input, output);
+  if (!output.layout.inner().empty()) return make_block_copy<true, T>(output, input);
   const Loops loops(context.inputs[0].shape, context.attributes().integers("perm"));
   const T* x = context.inputs[0].as<T>();
   T* y = context.outputs[0].as<T>();
@@ -85,6 +153,7 @@ std::unique_ptr<Kernel> make_transpose(KernelContext& context) {
 
 FLEET_KERNEL(cpu, transpose) {
   def.dtypes = {DType::kFloat32, DType::kBFloat16, DType::kFloat16};
+  def.layouts = transpose_layouts;
   def.create = [](KernelContext& context) {
     return size_of(context.inputs[0].dtype) == 2 ? make_transpose<uint16_t>(context)
                                                  : make_transpose<float>(context);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <numeric>
 #include <random>
 
 #include "base/cpu.h"
@@ -121,6 +122,50 @@ TEST(DepthwiseWeight, AnyNumberOfThreads_GivesTheSameBits) {
     EXPECT_EQ(now, first) << threads << " threads";
   }
   omp_set_num_threads(before);
+}
+
+// A convolution, its image with channels last, and back to the next convolution: the blocks of
+// channels stay, so only x and the result are reordered.
+TEST(Convolution, ChannelsLastBetweenTwo_AreTransposedWithoutAReorder) {
+  if (!FLEET_X86_HAS("avx2")) GTEST_SKIP() << "blocks of channels from AVX2 on";
+  for (const int64_t channels : {16, 40, 44}) {
+    Program program;
+    const SectionId forward = program.add_section("forward", {});
+    const Shape shape{2, channels, 9, 7};
+    const VarId x = program.feed("x", DType::kFloat32, shape);
+    const auto convolved = [&](VarId image, const std::string& name) {
+      const VarId w = program.parameter(name, {channels, 1, 3, 3}, {.kind = Init::kNormal, .b = 1});
+      return program.emit(forward, "conv2d", {image, w},
+                          {{"paddings", std::vector<int64_t>{1, 1}}, {"groups", channels}})[0];
+    };
+    const auto turned = [&](VarId image, const std::vector<int64_t>& perm) {
+      return program.emit(forward, "transpose", {image}, {{"perm", perm}})[0];
+    };
+    const VarId first = convolved(x, "v"), last = turned(first, {0, 2, 3, 1});
+    const VarId back = turned(last, {0, 3, 1, 2});
+    const VarId end = convolved(back, "w");
+    HostDevice device;
+    Executor executor(plan_program(program, {first, last, back, end}), device, nullptr);
+    int reorders = 0;
+    for (const PlannedOp& planned : executor.plan().ops) {
+      reorders += planned.op.type() == "reorder" && planned.op.inputs[0] == first;
+      reorders += planned.op.type() == "reorder" && planned.op.inputs[0] == back;
+    }
+    EXPECT_EQ(reorders, 0) << channels;
+    executor.initialize(1);
+    std::vector<float> values(shape.elements());
+    std::iota(values.begin(), values.end(), -100.0f);
+    executor.feed(x, values);
+    executor.run({});
+    executor.synchronize();
+    const auto image = executor.values<float>(first), turned_image = executor.values<float>(last);
+    EXPECT_EQ(image, executor.values<float>(back)) << channels;
+    const int64_t pixels = shape[2] * shape[3];
+    for (int64_t i = 0; i < shape.elements(); ++i) {
+      const int64_t pixel = i % pixels, channel = i / pixels % channels, n = i / pixels / channels;
+      ASSERT_EQ(turned_image[(n * pixels + pixel) * channels + channel], image[i]) << channels;
+    }
+  }
 }
 
 // The gradient of a weight whose image is narrower than a stride. Ones everywhere: a tap that reads
