@@ -186,7 +186,8 @@ FLEET_TASK(segmentation) {
       .boolean("evaluate_classes", false,
                "write the pixels, accuracy and IoU of each class to metrics.jsonl, and "
                "evaluation.json and confusion_matrix.csv next to it, for fleetrun report");
-  label_loss_keys(&def.schema);
+  label_smoothing_key(&def.schema);
+  class_weights_keys(&def.schema);
   metrics_key(&def.schema, MetricInput::kPixels, {});
   def.outputs = {"pixel_logits"};
   def.more_outputs = [](const TaskContext& context) -> std::vector<std::string> {
