@@ -85,8 +85,7 @@ TEST_F(Freezing, InterruptedAroundTheBoundary_EndsInTheSameBits) {
             {"strategy.recompute=true", "strategy.recompute_configs.checkpoints=['every block']"}},
            {kMomentum, {"strategy.localsgd=true", "strategy.localsgd_configs={'k_steps': 2}"}}}) {
     SCOPED_TRACE(optimizer + (more.empty() ? "" : more[0]));
-    const auto keys = with(with(kColour, kFromOne),
-                           with(more, {"checkpoint.every_steps=1", "learning_rate.base=0.001"}));
+    const auto keys = with(with(kColour, kFromOne), with(more, {"checkpoint.every_steps=1"}));
     std::filesystem::remove_all(output_);
     const Outcome whole = run(job(keys, kResnet, optimizer), 2);
     for (const int steps : {1, 2, 3}) {
