@@ -56,7 +56,9 @@ TEST(EmbeddingGradRows, PaddingAndIdsThatAreNone_HaveNoSlot) {
   for (size_t i = 0; i < got.rows.size(); ++i) {
     EXPECT_TRUE(got.rows[i] == -1 || got.rows[i] == 2) << got.rows[i];
     sum += got.values[i];
-    if (got.rows[i] == 2) EXPECT_EQ(got.values[i], 5);
+    if (got.rows[i] == 2) {
+      EXPECT_EQ(got.values[i], 5);
+    }
   }
   EXPECT_EQ(sum, 5);
 }
