@@ -290,9 +290,9 @@ TEST_F(Segmentation, Network_TrainsInPipelineStages) {
     fs::remove_all(output_);
     const Outcome outcome =
         run(pixels_job({R"(model={"name": "deeplabv3_mobilenet_v3_large", "num_classes": 3})",
-                        "data.image.channels=3", "train.max_steps=1", "train.evaluate_every=0",
-                        "learning_rate.base=0.01", "strategy.pipeline=true",
-                        "strategy.pipeline_configs.accumulate_steps=2"}),
+                        "data.image.channels=3", "train.max_steps=1", "train.fetch_every=1",
+                        "train.evaluate_every=0", "learning_rate.base=0.01",
+                        "strategy.pipeline=true", "strategy.pipeline_configs.accumulate_steps=2"}),
             ranks);
     EXPECT_TRUE(together(outcome).contains("aux_classifier.0.weight"));
     std::vector<double> losses;
