@@ -8,7 +8,7 @@
 namespace fleet {
 namespace {
 
-// Inputs of one class each, of the model's number of classes.
+// Whether each sample, or each pixel, has one of the model's classes.
 bool is_of_one_class(MetricInput input) {
   return input == MetricInput::kClasses || input == MetricInput::kPixels;
 }

@@ -1,6 +1,6 @@
 // Tokens are [N, rows, columns, width]. As in torchvision, an image whose rows or columns are not a
 // multiple of the window is padded with zeros, and a window as large as the image is not shifted.
-// With timm's rule, a window is besides no larger than the map, and a map is shifted before it is
+// With timm's rule, a window is also no larger than its map, and a map is shifted before it is
 // padded.
 //
 // Version 2 normalises behind attention and MLP, compares q and k by their cosine times a learned

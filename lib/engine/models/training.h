@@ -57,7 +57,8 @@ struct TrainingFeed {
   VarId var = kNoVar;
   bool training_only = false;  // evaluations do not use it
   bool per_sample = true;      // its first dimension is the batch
-  // Set: no column, but the mean of this number over the ranks of the step; 1 if that is 0.
+  // If set, the feed has no column. Its value is the mean of this number over the ranks of the
+  // step; 1 if the mean is 0.
   BatchNumber mean_of = nullptr;
 };
 

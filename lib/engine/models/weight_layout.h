@@ -43,7 +43,8 @@ struct WeightLayout {
   std::function<std::map<std::string, std::string>(const std::string& network,
                                                    const std::string& architecture)>
       model_keys = nullptr;
-  // Such keys and values for a file with these tensors, by its names: another patch. Null: none.
+  // Keys and values that follow from the names and shapes in a file, such as another patch. Null:
+  // none.
   std::function<std::map<std::string, std::string>(const std::string& network,
                                                    const TensorShapes& file)>
       keys_of_file = nullptr;

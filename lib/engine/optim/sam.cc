@@ -49,7 +49,8 @@ class Sam {
   }
 
  private:
-  // The operations that the gradients depend on and other weights change, in order.
+  // In order, the operations that the gradients depend on and whose results other weights would
+  // change.
   std::vector<Op> gradient_ops() const {
     const std::set<VarId> changed = changed_vars();
     std::set<VarId> needed;
@@ -135,7 +136,7 @@ class Sam {
     return op;
   }
 
-  // Parameters, feeds and what does not depend on the weights stay the same.
+  // Parameters, feeds and variables that do not depend on the weights stay the same.
   VarId read(VarId id) const {
     const auto found = second_.find(id);
     return found == second_.end() ? id : found->second;

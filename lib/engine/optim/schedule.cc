@@ -122,8 +122,9 @@ double Schedule::scheduled_rate(int64_t step) const {
 }
 
 std::string Schedule::observe(int64_t step, const EvaluationResult& evaluated) {
-  if (!adjuster_ || step == observed_step_ || (ending_ && step > ending_->from)) return "";
+  if (!adjuster_ || step == observed_step_) return "";
   observed_step_ = step;
+  if (ending_ && step > ending_->from) return "";
   return adjuster_->observe(evaluated);
 }
 

@@ -26,7 +26,7 @@ std::string without_chunk(const std::string& name) {
   return start + name.substr(first + 1);
 }
 
-// The class token takes the first row of positions.
+// Adds the first row of positions to the class token, and removes it.
 void move_first_row(HostTensor* positions, HostTensor* token) {
   const Shape shape = positions->shape;
   const std::vector<float> rows = floats_of(*positions);

@@ -5,10 +5,10 @@
 
 namespace fleet {
 
-// Gives the tensors of such a file the names and shapes of timm, by the rules of timm: numbers of
-// chunks of blocks and mask_token go, and in a file with registers the class token takes the
-// first position, and the patches have the others. Returns whether it is such a file: it has a
-// mask_token; other files stay as they are.
+// Gives the tensors of such a file the names and shapes of timm, by the rules of timm: mask_token
+// is removed, and so are the numbers of chunks in the names of blocks. If the file has registers,
+// the first position is added to the class token, and the other positions belong to the patches.
+// Returns whether it is such a file, which has a mask_token; other files are not changed.
 bool fit_dinov2_file(TensorFile* file);
 
 }  // namespace fleet

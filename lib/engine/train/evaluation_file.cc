@@ -1,6 +1,7 @@
 #include "train/evaluation_file.h"
 
 #include <cmath>
+#include <optional>
 #include <string_view>
 
 #include "base/text.h"
@@ -36,13 +37,14 @@ std::string name_of_class(int64_t label, const std::vector<std::string>& classes
   return index < classes.size() ? classes[index] : std::to_string(label);
 }
 
-// Tells which pixels of an image are in a marked cell of the network's image.
+// Tells which pixels of one image are in a marked cell of the network's image.
 data::MarkedPixel marks_on(const PixelMarks& marks, const data::AugmentChain* chain,
                            const std::string& name) {
   if (!chain || marks.height == 0) return nullptr;
-  return [&marks, chain, name](int height, int width, double y, double x) {
-    const data::CropGeometry seen = chain->set_geometry(height, width, 0, [&] { return name; });
-    const double row = (y - seen.y) / seen.height, column = (x - seen.x) / seen.width;
+  return [&marks, chain, name, seen = std::optional<data::CropGeometry>()](
+             int height, int width, double y, double x) mutable {
+    if (!seen) seen = chain->set_geometry(height, width, 0, [&] { return name; });
+    const double row = (y - seen->y) / seen->height, column = (x - seen->x) / seen->width;
     if (row < 0 || row >= 1 || column < 0 || column >= 1) return false;
     const auto cell = static_cast<size_t>(row * marks.height) * marks.width +
                       static_cast<size_t>(column * marks.width);

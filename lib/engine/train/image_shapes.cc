@@ -49,7 +49,7 @@ class ShapeFitter {
     return "";
   }
 
-  // Both are of four dimensions; null without one.
+  // The file's tensor for that convolution; null if it has none with four dimensions.
   HostTensor* first_kernel() {
     const auto found = file_.tensors.find(first_);
     if (first_.empty() || found == file_.tensors.end()) return nullptr;
@@ -82,7 +82,8 @@ class ShapeFitter {
     return {image[2] / patch[2], image[3] / patch[3]};
   }
 
-  // That of the images of the weights; 0 if it has not so many places.
+  // The grid of the images that the weights were trained with; 0 if it is unknown, or has another
+  // number of places.
   PositionGrid recorded_grid(int64_t places) const {
     if (options_.image.size() != 3 || file_patch_.height == 0) return {};
     const PositionGrid grid{options_.image[1] / file_patch_.height,

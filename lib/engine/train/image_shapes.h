@@ -14,7 +14,8 @@ namespace fleet {
 
 struct ImageShapeOptions {
   std::string path;  // the file, for errors
-  // The rules for other sizes are its own; not kUnknown. kOwn means torchvision's names.
+  // The library whose rules for other sizes apply; not kUnknown. kOwn: a checkpoint of fleetrun
+  // with torchvision's names.
   WeightsLibrary origin = WeightsLibrary::kTimm;
   // The images of the weights' training: channels, height, width; empty: unknown.
   std::vector<int64_t> image = {};

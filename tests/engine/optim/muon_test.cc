@@ -101,5 +101,20 @@ TEST(Muon, ZeroGradient_OnlyDecays) {
   expect_all_near(rules.run(), {1.9, -3.8, 0.95, 0.95});
 }
 
+// A gradient of rank 1: the rounding of the zero eigenvalues of its product of rows would grow in
+// each iteration.
+TEST(Muon, ManyIterationsOfALargeMatrix_StayFinite) {
+  constexpr int64_t kRows = 64, kColumns = 160;
+  Trained trained{.name = "w", .start = std::vector<float>(kRows * kColumns), .gradients = {{}}};
+  for (int64_t i = 0; i < kRows * kColumns; ++i) {
+    const auto row = static_cast<double>(i / kColumns), column = static_cast<double>(i % kColumns);
+    trained.gradients[0].push_back(
+        static_cast<float>(std::sin(0.37 * row + 1) * std::cos(0.11 * column)));
+  }
+  Rules rules(R"({"name": "muon", "ns_steps": 20, "weight_decay": 0})", {trained},
+              {kRows, kColumns});
+  for (const float value : rules.run()) ASSERT_LT(std::abs(value), 0.2F);
+}
+
 }  // namespace
 }  // namespace fleet

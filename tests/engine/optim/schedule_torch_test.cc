@@ -268,6 +268,7 @@ TEST(SchedulePlateau, Ending_BeginsAtTheReducedRate) {
   Schedule schedule = make(R"({"name": "plateau", "base": 0.1, "patience": 0})", 2, 9);
   schedule.set_ending({.from = 4, .steps = 4, .rate = 0.03, .linear = true});
   for (int64_t step = 2; step <= 8; step += 2) schedule.observe(step, {.loss = 1});
+  EXPECT_EQ(schedule.observed_step(), 8);  // a resumed job need not evaluate again
   EXPECT_NEAR(schedule.learning_rate(4), 0.01, 1e-12);
   EXPECT_NEAR(schedule.learning_rate(6), 0.02, 1e-12);
   EXPECT_NEAR(schedule.learning_rate(9), 0.03, 1e-12);

@@ -41,7 +41,8 @@ FLEET_INLINE void load(const BFloat16* from, Lanes<kBlock>& to) {
   std::memcpy(&to, &words, sizeof to);
 }
 
-// As the convolutions' own, so that nothing is reordered between them; 16 where those have none.
+// The block of oneDNN's convolutions, so that nothing is reordered between them and this; 16 if
+// they use none.
 int64_t block_size() { return native_channel_block() == 8 ? 8 : 16; }
 
 struct Geometry {

@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <array>
+#include <optional>
+#include <vector>
 
 #include "backend/cpu/channel_runs.h"
 #include "backend/cpu/elementwise.h"
@@ -8,8 +11,9 @@ namespace {
 
 const std::vector<int64_t> kChannelsLast = {0, 2, 3, 1}, kChannelsSecond = {0, 3, 1, 2};
 
-// An image in blocks of channels stays in them beside one with channels last: what a pixel has of a
-// block is contiguous in both, so nothing is reordered for the convolutions around it.
+// An image keeps its blocks of channels if the other side of the transpose has channels last: the
+// channels of a pixel that form a block are contiguous on both sides. So nothing is reordered for
+// the convolutions around the transpose.
 void transpose_layouts(LayoutQuery& query) {
   const std::vector<int64_t>& perm = query.attributes().integers("perm");
   if (perm == kChannelsLast) {
@@ -34,13 +38,14 @@ void copy_pixels(T* blocked, T* last, int64_t channels, int64_t pixels, int64_t 
     const int64_t some = std::min(kBlock, channels - c);
     for (int64_t p = begin; p < end; ++p) {
       T *here = block + p * kBlock, *there = last + p * channels + c;
+      const T* from = kToBlocks ? there : here;
+      T* to = kToBlocks ? here : there;
       if (some == kBlock) {
-        kToBlocks ? std::copy_n(there, kBlock, here) : std::copy_n(here, kBlock, there);
-      } else if (kToBlocks) {
-        std::fill(std::copy_n(there, some, here), here + kBlock, T());  // the padding
-      } else {
-        std::copy_n(here, some, there);
+        std::copy_n(from, kBlock, to);
+        continue;
       }
+      std::copy_n(from, some, to);
+      if (kToBlocks) std::fill(to + some, to + kBlock, T());  // the padding
     }
   }
 }
