@@ -44,6 +44,9 @@ bool fit_dinov2_file(TensorFile* file) {
   if (!tensors.contains(kMask) || !tensors.contains(kPositions) || !tensors.contains(kClassToken)) {
     return false;
   }
+  // A masked autoencoder has a mask_token, too.
+  const auto decoder = tensors.lower_bound("decoder");
+  if (decoder != tensors.end() && decoder->first.starts_with("decoder")) return false;
   tensors.erase(kMask);
   std::map<std::string, HostTensor> renamed;
   for (auto& [name, tensor] : tensors) renamed.emplace(without_chunk(name), std::move(tensor));

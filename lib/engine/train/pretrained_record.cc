@@ -103,7 +103,8 @@ std::map<std::string, std::string> keys_of_arguments(const Json& config) {
     if (found && found->is_number_integer()) keys[key] = found->dump_lossy();
   }
   const Json* windows = arguments->find("pretrained_window_sizes");
-  if (windows && windows->is_array()) keys["trained_windows"] = windows->dump_lossy();
+  const std::string text = windows && windows->is_array() ? windows->dump_lossy() : "";
+  if (!text.empty() && text != "[0,0,0,0]") keys["trained_windows"] = text;  // 0: timm's "none"
   return keys;
 }
 

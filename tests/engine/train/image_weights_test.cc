@@ -389,6 +389,8 @@ TEST_F(WeightsFolder, PatchAndWindows_FollowFromTheArchitecture) {
                   {"window", "24"},
                   {"window_rule", "timm"},
                   {"trained_windows", "[12,12,12,6]"}}));
+  const std::string none = R"(, "model_args": {"pretrained_window_sizes": [0, 0, 0, 0]})";
+  EXPECT_EQ(keys_of("swinv2_tiny_window8_256", none).count("trained_windows"), 0);  // timm's "none"
 }
 
 TEST_F(WeightsFolder, TestFolders_ReplaceTheValidationPart) {

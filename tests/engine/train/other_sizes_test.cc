@@ -12,6 +12,7 @@
 #include "models/model.h"
 #include "tensor/host.h"
 #include "tests/golden/golden.h"
+#include "train/dinov2_weights.h"
 #include "train/image_weights.h"
 #include "train/initial_weights.h"
 #include "train/network_of_weights.h"
@@ -120,6 +121,17 @@ TEST_P(OtherSizes, Logits_AreThoseOfTheOrigin) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OtherSizes, ::testing::Range(0, 11));
+
+TEST(Dinov2Weights, FileOfAMaskedAutoencoder_IsLeftAlone) {
+  TensorFile file;
+  for (const char* name : {"mask_token", "pos_embed", "cls_token", "decoder_embed.weight"}) {
+    file.tensors[name] = tensor_of({1, 1, 1}, {0.0f});
+  }
+  EXPECT_FALSE(fit_dinov2_file(&file));
+  EXPECT_TRUE(file.tensors.contains("mask_token"));
+  file.tensors.erase("decoder_embed.weight");
+  EXPECT_TRUE(fit_dinov2_file(&file));
+}
 
 // A checkpoint knows how its network cut windows.
 TEST(OwnRecord, WindowsOfACheckpoint_AreFollowed) {
