@@ -8,11 +8,13 @@ from that folder, with a new head, on 1,000 photographs of all ten classes, 100 
 seed. The verdict compares accuracies of 1,000 test photographs: the means of ours must lie between the least and the largest of PyTorch's.
 
 FOLDER holds train/<class>/*.jpg and test/<class>/*.jpg, or is left out for cifar10_jpeg.tar.xz of FLEET_SHARED_DATA (../shared/data).
-FLEET_TORCH_PYTHON names the interpreter that has torch and timm. Runs that have ended are kept in FOLDER of --output and not run again.
+FLEET_TORCH_PYTHON names the interpreter that has torch and timm. Runs that have ended are kept in FOLDER of --output and not run again with
+the same fleet-worker, recipe and photographs.
 About 12 CPU-minutes. Ends with 77 where the photographs or the packages are missing, with 1 outside of the spread.
 """
 # Builds: fleetrun fleet-worker
 import argparse
+import hashlib
 import json
 import os
 import shutil
@@ -156,6 +158,7 @@ def peers(network, weights, seeds, options, lists):
     known = {row["seed"]: row for row in lines_of(path)}
     missing = [str(seed) for seed in seeds if seed not in known]
     if missing:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         recipe = os.path.join(options.output, "recipe.json")
         with open(recipe, "w") as file:
             json.dump({**RECIPE, "root": options.root, "train": lists["tuned"], "test": lists["tested"], "classes": options.classes}, file)
@@ -215,6 +218,9 @@ if probe.returncode != 0:
 os.makedirs(options.output, exist_ok=True)
 options.root = photographs(options)
 lists, options.classes = write_lists(options.root, options.output)
+with open(os.path.join(BIN, "fleet-worker"), "rb") as program:
+    kept = hashlib.sha256(program.read() + json.dumps([RECIPE, options.first_epochs, options.root, probe.stdout]).encode())
+options.output = os.path.join(options.output, kept.hexdigest()[:12])
 ours = subprocess.run([os.path.join(BIN, "fleet-worker"), "--version"], stdout=subprocess.PIPE, text=True).stdout.split("\n")[0]
 print(f"{ours}; {probe.stdout.strip()}; {options.classes * TUNED_PER_CLASS} photographs, tested on "
       f"{options.classes * TESTED_PER_CLASS} others; {options.seeds} seeds", flush=True)

@@ -57,6 +57,9 @@ class VisionAccuracy(unittest.TestCase):
         self.assertEqual(len(self.calls()), 2 * (1 + 1 + 3 + 3))  # the first training, the export, each seed on 1 and 2 ranks
         self.assertEqual(self.run_main(0.1).returncode, 0)
         self.assertEqual(self.calls(), [])
+        with open(self.path("fleet-worker"), "a") as program:
+            program.write("# another build\n")
+        self.assertEqual(self.run_main(0.1).returncode, 1)
 
     def test_means_outside_of_it_fail(self):
         for accuracy in (0.40, 0.44):
