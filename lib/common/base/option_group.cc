@@ -43,7 +43,7 @@ std::string option_help(const Option& option, const ConfigKey& key, size_t colum
   std::string initial = key.initial->text();
   if (initial.ends_with(".0")) initial.resize(initial.size() - 2);
   if (initial.starts_with('"')) initial = initial.substr(1, initial.size() - 2);
-  const bool shown = !option.optional && !option.is_flag();
+  const bool shown = !option.optional && !option.is_flag() && !initial.empty();
   return wrapped_text(left + key.help + (shown ? " (default " + initial + ")" : ""), kHelp,
                       columns) +
          "\n";

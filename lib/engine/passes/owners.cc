@@ -271,16 +271,22 @@ void update_on_owners(Program& program, SectionId optimize, const Owners& owners
 }
 
 int broadcast_from_owners(Program& program, SectionId optimize, const Owners& owners, int place,
-                          bool fuse, const OwnerMessages& messages) {
+                          bool fuse, const OwnerMessages& messages,
+                          const std::set<VarId>& trained_later) {
   int count = 0;
   for (const auto& [owner, parameters] : by_owner(owners)) {
-    if (fuse) {
-      count += broadcast(program, optimize, parameters, owner, messages);
-      continue;
-    }
+    std::vector<VarId> message;
     for (const VarId parameter : parameters) {
-      count += broadcast(program, optimize, {parameter}, owner, messages);
+      const auto later =
+          message.empty() ? trained_later.end() : trained_later.upper_bound(message.back());
+      const bool apart = !fuse || (later != trained_later.end() && *later < parameter);
+      if (apart && !message.empty()) {
+        count += broadcast(program, optimize, message, owner, messages);
+        message.clear();
+      }
+      message.push_back(parameter);
     }
+    if (!message.empty()) count += broadcast(program, optimize, message, owner, messages);
   }
   for (const auto& [parameter, owner] : owners) {
     if (owner != place) program.append_copy(optimize, parameter);

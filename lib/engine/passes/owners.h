@@ -65,9 +65,11 @@ void update_on_owners(Program& program, SectionId optimize, const Owners& owners
 void check_on_owners(Program& program, SectionId optimize, const Owners& owners, int place,
                      const OwnerMessages& messages);
 
-// Appends the messages from owners after the updates; with `fuse`, one per owner. Copies in a low
-// type are made from the received values. Returns the number of messages.
+// Appends the messages from owners after the updates; with `fuse`, one per owner. A parameter of
+// trained_later lies between its neighbours in memory, so a message ends in front of it. Copies in
+// a low type are made from the received values. Returns the number of messages.
 int broadcast_from_owners(Program& program, SectionId optimize, const Owners& owners, int place,
-                          bool fuse, const OwnerMessages& messages);
+                          bool fuse, const OwnerMessages& messages,
+                          const std::set<VarId>& trained_later = {});
 
 }  // namespace fleet

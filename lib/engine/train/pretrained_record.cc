@@ -149,7 +149,12 @@ std::optional<Json> config_beside(const std::string& path) {
   const fs::path folder = is_folder(path) ? fs::path(path) : fs::path(path).parent_path();
   const std::string file = (folder / kConfigName).string();
   if (!path_exists(file)) return std::nullopt;
-  return Json::try_parse(read_file(file));
+  std::optional<Json> config = Json::try_parse(read_file(file));
+  if (!config && is_folder(path)) {
+    throw Error(ErrorCode::kUsage, "is not JSON, so nothing says how images were prepared", file,
+                "download it again");
+  }
+  return config;
 }
 
 // A file with one of the names that a folder's weights have belongs to the folder's config.json.

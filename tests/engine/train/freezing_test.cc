@@ -142,6 +142,23 @@ TEST_F(Freezing, Sharding_TrainsAsWithoutIt) {
   }
 }
 
+// What is frozen lies between what is trained, so an owner's message has a gap at first.
+TEST_F(Freezing, ShardingWithAFrozenMiddle_TrainsAsWithoutIt) {
+  const std::string adam = R"({"name": "adam"})";
+  for (const std::string frozen : {R"(["layer2.*"])", R"(["layer1.*.bn*", "layer3.*"])"}) {
+    const auto keys = with(kColour, {"optimizer.frozen=" + frozen, "train.unfreeze_at=1",
+                                     "strategy.sync_batch_norm=true", "learning_rate.base=0.001"});
+    std::filesystem::remove_all(output_);
+    const Outcome plain = run(job(keys, kResnet, adam), 2);
+    std::filesystem::remove_all(output_);
+    const Outcome sharded =
+        run(job(with(keys, {"strategy.sharding=true", "strategy.sharding_configs={'stage': 2}"}),
+                kResnet, adam),
+            2);
+    EXPECT_LE(distance(plain.weights[0], together(sharded)), 1e-5) << frozen;
+  }
+}
+
 // Between two updates nothing changes: the new phase begins with the next whole update.
 TEST_F(Freezing, BoundaryWithinAnUpdate_WaitsForTheNextOne) {
   const auto keys =

@@ -342,6 +342,12 @@ TEST_F(WeightsFolder, FilesOfAFolder_AreChosenInTimmsOrder) {
   }
 }
 
+TEST_F(WeightsFolder, ConfigThatIsNoJson_IsRefused) {
+  write("config.json", R"({"architecture": "vit_ti)");
+  write("model.safetensors", "x");
+  EXPECT_THAT(thrown_by([&] { derived(folder_); }), IsUsageError(folder_ + "/config.json"));
+}
+
 TEST_F(WeightsFolder, KeysThatTheJobLeavesOut_FollowFromTheFolder) {
   write("config.json", kConfigOfResnet);
   write("model.safetensors", "x");

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/file_size_signal.h"
 #include "base/file_status.h"
+#include "base/home_folder.h"
 #include "base/json.h"
 #include "launch/planning/refuse.h"
 
@@ -92,6 +93,10 @@ int run_fine_tuning(const CommandSyntax& syntax, const std::vector<std::string>&
   if (given.weights.empty()) {
     refuse("--weights is missing", "finetune",
            "give a folder of timm, or a file of weights: fleetrun finetune photos/ --weights DIR");
+  }
+  // Before the job file is written: a corrected command would find it and be refused.
+  if (!path_exists(expand_home(given.weights))) {
+    refuse("--weights: '" + given.weights + "' does not exist", "finetune", "correct the path");
   }
   std::vector<std::string> command = {"fleetrun"};
   command.insert(command.end(), given.launcher.begin(), given.launcher.end());

@@ -163,7 +163,8 @@ class Sharding : public MetaOptimizer {
     shard_updates(program, build.optimize, remote, owners_, {place_, savers_});
     std::string parameters = "broadcast after the updates";
     if (settings_.stage < kParameters) {
-      broadcast_from_owners(program, build.optimize, owners_, place_, /*fuse=*/true, messages_);
+      broadcast_from_owners(program, build.optimize, owners_, place_, /*fuse=*/true, messages_,
+                            build.trained_later);
     } else {
       const int segments = fetch_parameters(program, owners_,
                                             {.group = messages_.group,
