@@ -16,6 +16,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "base/sudden_end.h"
 #include "base/thread.h"
 
 namespace {
@@ -29,6 +30,7 @@ constexpr int kFirstPauseMs = 1, kLastIfHandledMs = 256, kLastPauseMs = 2048;
                                    program_invocation_short_name, fleet::Wanted::kProcess);
   const std::string line = std::string(refused.what()) + "\n";
   (void)!::write(STDERR_FILENO, line.data(), line.size());
+  fleet::remove_own_files();
   ::_exit(1);
 }
 

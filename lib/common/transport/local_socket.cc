@@ -99,18 +99,11 @@ LocalSocket LocalSocket::listen(const std::string& folder) {
 
 LocalSocket& LocalSocket::operator=(LocalSocket&& other) noexcept {
   if (this == &other) return *this;
-  remove_file();
+  file_ = std::move(other.file_);  // first: it removes its file from the old folder
   listener_ = std::move(other.listener_);
   folder_ = std::move(other.folder_);
-  file_ = std::exchange(other.file_, {});
   address_ = std::exchange(other.address_, {});
   return *this;
-}
-
-LocalSocket::~LocalSocket() { remove_file(); }
-
-void LocalSocket::remove_file() {
-  if (folder_ && !file_.empty()) ::unlinkat(folder_.get(), file_.c_str(), 0);
 }
 
 // Binds under a temporary name until it listens: other processes treat a socket that does not
@@ -123,20 +116,20 @@ bool LocalSocket::listen_in(const std::string& folder) {
   const std::string word = std::string(kPrefix) + unique_word();
   const std::string unfinished = word + std::string(kUnfinished);
   const Name name = path_name(short_path("self", folder_.get(), unfinished));
-  file_ = word + std::string(kEnding);
+  const std::string file = word + std::string(kEnding);
   const bool bound = ::bind(listener_.get(), name.get(), name.size) == 0;
   if (!bound || ::fchmodat(folder_.get(), unfinished.c_str(), 0600, 0) != 0 ||
       ::listen(listener_.get(), INT_MAX) != 0 ||
-      ::renameat(folder_.get(), unfinished.c_str(), folder_.get(), file_.c_str()) != 0) {
+      ::renameat(folder_.get(), unfinished.c_str(), folder_.get(), file.c_str()) != 0) {
     spdlog::debug("{}: cannot create a socket there: {}", folder, std::strerror(errno));
     if (bound) ::unlinkat(folder_.get(), unfinished.c_str(), 0);
-    file_.clear();
     return false;
   }
-  std::string path = folder + "/" + file_;
+  file_ = OwnFile(folder_.get(), file);
+  std::string path = folder + "/" + file;
   const bool usable = path.starts_with('/') && path.size() < sizeof name.address.sun_path &&
                       std::all_of(path.begin(), path.end(), is_plain);
-  if (!usable) path = short_path(std::to_string(own_proc_number()), folder_.get(), file_);
+  if (!usable) path = short_path(std::to_string(own_proc_number()), folder_.get(), file);
   address_ = "unix:" + path;
   return true;
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/sudden_end.h"
 
 namespace fleet {
 
@@ -19,7 +20,7 @@ class LocalSocket {
   static LocalSocket listen(const std::string& folder);
   LocalSocket(LocalSocket&&) = default;
   LocalSocket& operator=(LocalSocket&& other) noexcept;
-  ~LocalSocket();  // removes the file
+  ~LocalSocket() = default;  // removes the file
 
   explicit operator bool() const { return !address_.empty(); }
   // gRPC's notation: "unix:/run/user/1000/fleetrun/rendezvous.4711.0a1b2c3d.sock",
@@ -30,10 +31,9 @@ class LocalSocket {
  private:
   bool listen_in(const std::string& folder);
   void listen_abstract();
-  void remove_file();
 
   UniqueFd listener_, folder_;
-  std::string file_;  // in `folder_`; "": abstract
+  OwnFile file_;  // in `folder_`; none: abstract
   std::string address_;
 };
 

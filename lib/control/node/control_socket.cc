@@ -1,5 +1,6 @@
 #include "node/control_socket.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -62,6 +63,7 @@ ControlSocket::ControlSocket(EventLoop& loop, OnRequest on_request)
 void ControlSocket::keep() {
   if (!path_.empty() && ::access(path_.c_str(), F_OK) == 0) return;
   listener_.reset();
+  file_.remove();
   listen();
 }
 
@@ -76,16 +78,16 @@ void ControlSocket::listen() {
               [this, id](std::string_view bytes) { on_bytes(id, bytes); },
               [this, id] { drop(id); });
         });
+    file_ = OwnFile(AT_FDCWD, path_);
     listener_->start();
   } catch (const std::exception& error) {
     spdlog::debug("{}: this fleetrun cannot answer requests: {}", path_, error.what());
+    file_.remove();
     path_.clear();
   }
 }
 
-ControlSocket::~ControlSocket() {
-  if (!path_.empty()) ::unlink(path_.c_str());
-}
+ControlSocket::~ControlSocket() = default;
 
 // Deferred, because the client's stream may be the caller.
 void ControlSocket::drop(uint64_t id) {

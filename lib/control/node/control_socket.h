@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/sudden_end.h"
 #include "node/channel.h"
 #include "node/process_handle.h"
 #include "rendezvous/types.h"
@@ -48,6 +49,7 @@ class ControlSocket {
   EventLoop& loop_;
   OnRequest on_request_;
   std::string path_;
+  OwnFile file_;                            // at `path_`, while it listens
   std::unique_ptr<LoopListener> listener_;  // nullptr: it cannot listen
   std::map<uint64_t, Client> clients_;
   uint64_t last_ = 0;
