@@ -1,8 +1,9 @@
 // mmap() of fleetrun and fleet-worker, for every library in them.
 //
 // oneDNN compiles its kernels into memory of its own and crashes if it gets none. So a refusal of
-// memory is said at once, with the limit behind it; whether it ends the program is the caller's
-// affair. Requests that may well fail, for a certain address or for huge pages, are not said.
+// memory is reported at once, with the limit behind it; the caller decides whether it ends the
+// program. Requests that are likely to fail, for a fixed address or for huge pages, are not
+// reported.
 //
 // Linked into the programs, not into a module, as thread_creation.cc is.
 #include <dlfcn.h>

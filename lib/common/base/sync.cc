@@ -20,7 +20,7 @@ int without_interruption(int (*sync)(int), int file) {
   return result;
 }
 
-// Many file servers refuse permission for what they do not support.
+// Many file servers answer "no permission" to operations that they do not support.
 bool says_nothing_about_names(int error) {
   return is_not_supported(error) || error == EACCES || error == EPERM || error == EBADF;
 }

@@ -100,7 +100,7 @@ bool is_contraction(std::string_view name, std::string_view of) {
   return at == name.size();
 }
 
-// The only candidate of which `abbreviates` says so; "" if there is none, or several.
+// The only candidate for which `abbreviates` is true; "" if none or several are.
 std::string only_long_form(std::string_view name, std::span<const std::string> candidates,
                            bool (*abbreviates)(std::string_view name, std::string_view of)) {
   std::string found;

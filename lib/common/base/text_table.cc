@@ -105,7 +105,7 @@ class Layout {
   const std::function<int(size_t)> importance_ = [this](size_t i) {
     return columns_[i].importance;
   };
-  std::vector<size_t> kept_, widths_;  // widths: of all columns
+  std::vector<size_t> kept_, widths_;  // widths: one per column, hidden ones included
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
 // pthread_create() of fleetrun and fleet-worker, for every library in them.
 //
-// gRPC ignores that a thread could not be created, and waits forever for what it would have done;
-// libgomp ends the process without naming a limit. A refusal that nobody handles ends the program
-// here, with a line that names the limit. A refusal that passes, because other processes of the
-// user start and end, does not: the call is repeated for a while.
+// gRPC ignores that a thread could not be created, and waits forever for its work; libgomp ends the
+// process without naming a limit. An unhandled refusal ends the program here, with a line that
+// names the limit. A refusal that passes, because other processes of the user start and end, does
+// not: the call is repeated for a while.
 //
 // Linked into the programs, not into a module: libfleetrun must not replace a function of the
 // programs that load it, and sanitizers have their own.

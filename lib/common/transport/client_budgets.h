@@ -78,8 +78,8 @@ class ConnectionBudget {
   ConnectionBudget() : ConnectionBudget(Limits()) {}
   explicit ConnectionBudget(Limits limits) : limits_(limits) {}
 
-  // A new connection from `address`; `peer` is unique within the address. A connection that is to
-  // be closed for it no longer counts.
+  // A new connection from `address`; `peer` is unique within the address. A connection that must be
+  // closed for it no longer counts.
   Decision admit(const std::string& address, const std::string& peer, Time now);
   // A call arrived over this connection. No effect if that is known already or the connection is
   // unknown.

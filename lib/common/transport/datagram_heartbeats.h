@@ -54,7 +54,7 @@ class HostHeartbeats {
   struct Node {
     std::string key;
     uint64_t received = 0, sent = 0;  // the last counts
-    DatagramPath path;                // of the last received one
+    DatagramPath path;                // path of the last received datagram
   };
   UniqueFd socket_;
   std::map<uint64_t, Node> nodes_;

@@ -31,8 +31,8 @@ void set_up_grpc();
 
 // Creates a connection that is not shared with other channels of the process and uses no proxies. A
 // Unix socket (local_socket.h) needs no credentials. With TLS, the certificate is valid for most of
-// kCertificateLife from now on. A peer whose kernel does not answer for `peer_timeout` is given up;
-// with heartbeats, for kStreamTimeout.
+// kCertificateLife from now on. A peer whose kernel does not answer for `peer_timeout` counts as
+// lost; with heartbeats, for kStreamTimeout.
 std::shared_ptr<grpc::Channel> make_channel(
     const std::string& address, const Security& security,
     std::chrono::milliseconds peer_timeout = std::chrono::milliseconds(3'000),

@@ -12,7 +12,7 @@ namespace fleet {
 
 struct HttpRequest {
   std::string method, path, body;
-  // Of the head:
+  // Fields of the head:
   std::string authorization = {};  // "Bearer TOKEN"
   std::string host = {};           // as the client names this server: "127.0.0.1:9400"
   std::string cookie = {};         // "NAME=VALUE; NAME=VALUE"
@@ -41,8 +41,8 @@ class HttpReader {
   HttpRequest request_;
 };
 
-// "HTTP/1.1 200 OK" with the body and its length. Close the connection after it. `type`: of the
-// content; "": not sent.
+// "HTTP/1.1 200 OK" with the body and its length. Close the connection after it. `type`: the
+// content type; "": not sent.
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 std::string http_response(int status, std::string_view body, const std::string& type = {},
                           const HttpHeaders& headers = {});

@@ -270,7 +270,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     }
 
     void written() {
-      if (queue_.empty()) return;  // shut meanwhile
+      if (queue_.empty()) return;  // shut in the meantime
       queued_ -= queue_.front()->size();
       queue_.pop_front();
       if (!queue_.empty()) return write();

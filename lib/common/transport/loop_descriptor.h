@@ -29,7 +29,7 @@ class LoopDescriptor {
   LoopDescriptor(const LoopDescriptor&) = delete;
   LoopDescriptor& operator=(const LoopDescriptor&) = delete;
 
-  // Closes the one before. Throws kIo if the kernel has no room for another one to wait for.
+  // Closes the previous one. Throws kIo if the kernel has no room for another one to wait for.
   void assign(UniqueFd fd);
   bool is_open() const { return state_ != nullptr; }
   int get() const;  // -1: it is not open
@@ -39,7 +39,7 @@ class LoopDescriptor {
 
   // These two need an open descriptor.
   void wait(Event event, Handler handler);
-  // Makes the descriptor non-blocking and reads what there is, one byte at least; the end of the
+  // Makes the descriptor non-blocking and reads the available bytes, at least one; the end of the
   // data is an error. `buffer` must live until the handler runs, or until the descriptor is closed.
   void read_some(std::span<char> buffer,
                  std::function<void(std::error_code error, size_t size)> handler);

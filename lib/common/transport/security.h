@@ -48,7 +48,7 @@ bool make_secret(const std::string& path);
 
 // The secret of a job on several nodes, for mutual TLS: from `file` (--secret_file; "": not given),
 // else FLEET_JOB_SECRET, else the default file, which `make` creates if missing. Throws kUsage,
-// with instructions, if there is none.
+// with instructions, if none is found.
 struct FoundSecret {
   Security security;
   bool made = false;  // created just now: nodes that do not share this home have another
@@ -61,7 +61,7 @@ FoundSecret find_secret(const std::string& file, bool make);
 // such file, and kIo.
 std::string read_private_file(const std::string& path);
 
-// What can be read from `fd`, but not much more than 64 KiB. `path`: for errors. Throws kIo.
+// The content of `fd`, but not much more than 64 KiB. `path`: for errors. Throws kIo.
 std::string read_small(int fd, const std::string& path);
 
 }  // namespace fleet

@@ -39,8 +39,8 @@ socklen_t socket_address(const std::string& uri, sockaddr_storage* address);
 // Whether a server at this address listens at all of this host's: "", "0.0.0.0", "::", "[::]".
 bool is_any_address(const std::string& host);
 
-// What getaddrinfo() finds for a name or an address, also one in brackets; null: nothing. `port`:
-// "" for none.
+// The result of getaddrinfo() for a name or an address, which may be in brackets; null: nothing.
+// `port`: "" for none.
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 Addresses addresses_of(const std::string& host, const std::string& port, int type, int flags);
 

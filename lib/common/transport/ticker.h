@@ -13,7 +13,7 @@ class Ticker {
   using Time = std::chrono::steady_clock::time_point;
 
   // fire() returns its next due time; it runs first as soon as due_by() asks for it. It must be
-  // quick, because others wait meanwhile.
+  // quick, because others wait for it.
   explicit Ticker(std::function<Time()> fire);
   ~Ticker() { stop(); }
   Ticker(const Ticker&) = delete;

@@ -1,4 +1,4 @@
-// Checks of what peers send, called once where a message enters: each of the four links of
+// Checks of messages from peers, called once where a message enters: each of the four links of
 // control.proto, and files that another version may have written.
 #pragma once
 

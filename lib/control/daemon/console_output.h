@@ -48,8 +48,8 @@ class ConsoleOutput {
 
 // Shows the logs of ranks of one job on this node, including separate logs of standard error.
 // Copies the output of a single rank unchanged. Shows that of several ranks line by line with the
-// rank as prefix. Removes control sequences on a terminal. Not thread safe; blocks while nobody
-// reads standard output.
+// rank as prefix. Removes control sequences on a terminal. Not thread safe; blocks while
+// standard output has no reader.
 class LocalOutput {
  public:
   // Shows the last `most` bytes of each log and everything appended later. `errors_apart`: writes

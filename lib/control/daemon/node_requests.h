@@ -24,13 +24,13 @@ ClientContext client_context(const SecurityConfig& security);
 
 struct NodeRequest {
   std::string name;     // the node, as listed
-  std::string address;  // of its fleetd: "10.0.0.1:6767"
+  std::string address;  // the fleetd's: "10.0.0.1:6767"
   JobRequest job;
 };
 // The requests by node. Throws kUsage if options make no sense with --via.
 std::vector<NodeRequest> node_requests(const LaunchRequest& request, const ClientContext& client);
 
-// The same as a plan for --dry_run. `through`: how a node is reached, from its request.
+// These requests as a plan for --dry_run. `through`: how a node is reached, from its request.
 ViaPlan plan_of_requests(const LaunchRequest& request, const std::vector<NodeRequest>& requests,
                          const std::function<std::string(const NodeRequest&)>& through);
 

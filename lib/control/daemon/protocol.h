@@ -1,4 +1,4 @@
-// What clients and fleetd agree on: the version of their messages, and the secret of a cluster.
+// Common to clients and fleetd: the version of their messages, and the secret of a cluster.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ inline constexpr HeartbeatTimes kHeartbeatTimes{
 
 // Throws kUsage if the sender of a session's first message uses another version.
 void check_version(const wire::ClientMessage& first);
-// The same on the client's side: the server at this address has no service of this version.
+// The client's error if the server at this address has no service of this version.
 Error other_version(const std::string& address, const std::string& next);
 
 // Reads it from `file` (if given), FLEETD_SECRET, ~/.config/fleetrun/fleetd.secret or

@@ -119,7 +119,7 @@ class RemoteJob {
   void send_user_signal(int number);
   void leave(int exit_code);
   void end_if_done();
-  std::string failure() const;  // of the job, for its user; "": none to print
+  std::string failure() const;  // the job's, for its user; "": none to print
 
   void send(int node, wire::ClientMessage message) {
     actions_.push_back(ToFleetd{node, std::move(message)});
@@ -136,7 +136,7 @@ class RemoteJob {
   const Options options_;
   const int min_nodes_;
   std::vector<State> states_;
-  std::vector<RemoteJobAction> actions_;  // of this step
+  std::vector<RemoteJobAction> actions_;  // actions of this step
   Time deadline_ = Time::max();
   Time prepared_by_ = Time::max();
   bool formed_;  // the rendezvous has completed, and ranks have run

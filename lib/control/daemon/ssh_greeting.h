@@ -22,7 +22,7 @@ class GreetingFinder {
   // Returns how many of these bytes precede the end of the greeting: all until it is found.
   size_t take(std::string_view bytes);
   bool found() const { return found_; }
-  // Whether nobody would print so much.
+  // Whether the output is too long to come from startup files.
   bool gives_up() const;
   // The output before the greeting.
   const std::string& printed() const { return seen_; }

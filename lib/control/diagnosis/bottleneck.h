@@ -33,7 +33,7 @@ class BottleneckAnalyzer {
   static constexpr std::chrono::seconds kPeriod{60};
 
   void begin(int nnodes, Time now);  // the ranks start (again)
-  // `reports`: of one node, with node_rank. Returns a line for the user if a minute is over and
+  // `reports`: one node's, with node_rank. Returns a line for the user if a minute has passed and
   // something slows the job down.
   std::optional<std::string> update(const StepReport& reports, Time now);
   // Over the last one or two minutes; nullopt if that is not known yet.

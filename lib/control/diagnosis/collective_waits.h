@@ -16,7 +16,7 @@ namespace fleet {
 // count: ranks of a healthy job wait too. Ranks without calls (of other programs, or of nodes that
 // sent nothing) are never called missing. A rank that waits itself in another group is not named
 // where a rank is known that does not: it is a consequence. A PyTorch rank whose flight recorder is
-// not known is named where others wait in a group with it, as one of which nothing is known.
+// not known is named where others wait in a group with it, as a rank whose calls are unknown.
 std::vector<CollectiveWait> find_collective_waits(const Stacks& all);
 
 // The rank to look at: that of the first wait, if it names one only.

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kMaxNotes = 8;
 
-using Ranks = std::map<std::string, std::vector<int>>;  // by what they have in common
+using Ranks = std::map<std::string, std::vector<int>>;  // by their common path or reason
 
 std::string text_of(std::vector<int> ranks) {
   std::sort(ranks.begin(), ranks.end());

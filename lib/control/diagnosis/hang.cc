@@ -18,8 +18,8 @@ void name_rank(const Message& named, bool server, RankExit* exit) {
   exit->set_node_rank(named.node_rank());
 }
 
-// A report that does not fit a node's queue (rendezvous/service.cc) would end its stream, and so a
-// healthy job.
+// A report that does not fit a node's queue (rendezvous/service.cc) would end its stream, and with
+// it a healthy job.
 constexpr size_t kMaxReportBytes = 3 << 20;
 
 // Leaves out the frames of the rarest stacks until it fits.

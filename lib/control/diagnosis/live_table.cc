@@ -32,7 +32,7 @@ void add_rates(const RankSteps& from, const RankSteps& to, wire::LiveRank* live)
   }
 }
 
-// The same on all ranks; only the first one knows that of an evaluation.
+// All ranks report the same accuracy; only the first one knows that of an evaluation.
 void add_accuracy(const RankSteps& rank, LiveReport* report) {
   if (!report->has_accuracy() && rank.has_accuracy()) report->set_accuracy(rank.accuracy());
   if (!report->has_evaluation_accuracy() && rank.has_evaluation_accuracy()) {
@@ -101,7 +101,7 @@ void LiveTable::update(const StepReport& reports, Time now) {
   for (const RankSteps& report : reports.ranks()) {
     ReportWindow<RankSteps>& window = ranks_[{false, report.rank()}].steps;
     went_back = went_back || (window.any() && report.step() < window.last().step());
-    if (window.any() && report.steps() < window.last().steps()) window.restart();  // began anew
+    if (window.any() && report.steps() < window.last().steps()) window.restart();  // a new process
     const int64_t since =
         window.any() ? report.step_at_ns() - window.middle().step_at_ns() : int64_t{0};
     window.add(report, since, kStepGap);
@@ -173,7 +173,7 @@ LiveReport LiveTable::report(Time now) const {
   return report;
 }
 
-// The report has the first of `ranks_`, in their order.
+// The ranks of the report are the first of `ranks_`, in the same order.
 void LiveTable::mark_slowest(LiveReport* report) const {
   wire::LiveRank* slowest = nullptr;
   double most = 0;

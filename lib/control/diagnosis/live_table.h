@@ -1,5 +1,5 @@
-// What every rank of a job does now, from the step reports of all nodes: the answer to fleetrun
-// top. Pure: the time is an argument. Not thread-safe.
+// The current activity of every rank of a job, from the step reports of all nodes: the answer to
+// fleetrun top. Pure: the time is an argument. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -45,7 +45,7 @@ class TimeLeft {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // The step that was the last one finished at `now`. A lower one begins anew (a restart).
+  // The last step that was finished at `now`. A lower one means a restart, which resets the state.
   void update(int64_t step, Time now);
   // Seconds from the last update; nullopt if `target` is 0 (unknown), or before two steps.
   std::optional<double> seconds(int64_t target) const;
@@ -70,7 +70,7 @@ class LiveTable {
 
   // The ranks start (again): forgets their earlier reports.
   void begin(Time now);
-  // `reports`: of one node, with node_rank.
+  // `reports`: one node's, with node_rank.
   void update(const StepReport& reports, Time now);
   // Without what the job itself knows: job_id, generation, nnodes, world_size, bottleneck.
   LiveReport report(Time now) const;

@@ -14,7 +14,7 @@ namespace fleet {
 // A rank that has printed an exception and has not ended; nullptr if no rank has.
 const RankEnding* find_failing(const Stacks& all);
 // The trainer that ended first, if at most half of them have ended: otherwise the job was about to
-// end, and the ranks that are left are the ones to look at. nullptr if there is none.
+// end, and the remaining ranks are the ones to inspect. nullptr if no trainer qualifies.
 const RankEnding* find_early_end(const Stacks& all);
 
 // "\n  rank 1 has ended with 0, 4.03 s before", a line for ranks with the same error; at most

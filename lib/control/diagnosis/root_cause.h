@@ -34,8 +34,9 @@ class RootCauseAnalyzer {
  public:
   using Time = std::chrono::steady_clock::time_point;
   explicit RootCauseAnalyzer(RootCauseTimes times = {}) : times_(times) {}
-  // A rank failed by itself. Its at_ns is on this host's clock, or at_error_ns is unset. steady:
-  // this moment on that clock; `now` may be on a clock that stands still at times, like due().
+  // A rank failed, and was not ended by fleetrun. Its at_ns is on this host's clock, or at_error_ns
+  // is unset. steady: this moment on that clock; `now` may be on a clock that stands still at
+  // times, like due().
   void on_rank_failed(RankExit exit, Time now, Time steady);
   // The node has been silent since then, on that clock. The first loss counts.
   void on_node_lost(int node_rank, Time since);

@@ -59,7 +59,7 @@ std::vector<std::string> StragglerDetector::update(const StepReport& reports, Ti
     const auto [at, is_new] = members_.try_emplace(report.rank(), Member{report, report});
     Member& member = at->second;
     if (is_new || report.steps() < member.last.steps())
-      member = Member{report, report};  // began anew
+      member = Member{report, report};  // a new process
     member.last = report;
     step_ = std::max(step_.value_or(report.step()), report.step());
   }

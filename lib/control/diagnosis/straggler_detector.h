@@ -21,8 +21,8 @@ class StragglerDetector {
 
   // The ranks start (again): forgets their earlier reports.
   void begin(Time now);
-  // Returns a line for the user for each rank that has become slow or keeps up again. `reports`: of
-  // one node, with node_rank. Ranks without reports are ignored.
+  // Returns a line for the user for each rank that has become slow or keeps up again. `reports`:
+  // one node's, with node_rank. Ranks without reports are ignored.
   std::vector<std::string> update(const StepReport& reports, Time now);
 
   // The highest step of a rank since begin(); nullopt: no report yet.

@@ -38,7 +38,7 @@ class ByteStream {
   std::function<void(std::string_view)> on_bytes_;
   std::function<void()> on_closed_, on_sent_;
   BoundedQueue<std::string> queue_;  // the first is being written
-  size_t written_ = 0;               // of the first
+  size_t written_ = 0;               // bytes of the first
   char chunk_[16384];
   bool closed_ = false;
 };

@@ -40,7 +40,7 @@ GroupCalls header_of(const CollectiveGroup& group, const std::vector<int>& ranks
   return calls;
 }
 
-// `calls`: of this group, by number. `to` knows how far the rank is.
+// `calls`: this group's, by number. `to` knows how far the rank is.
 void add_calls(const CollectiveGroup& group, const std::vector<CollectiveRecord>& calls,
                int64_t now_ns, GroupCalls* to) {
   const int64_t entered = to->entered();

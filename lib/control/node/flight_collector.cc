@@ -89,7 +89,7 @@ std::string read_dump(const std::string& path) {
   while (got < bytes.size()) {
     const ssize_t n =
         ::pread(file.get(), bytes.data() + got, bytes.size() - got, static_cast<off_t>(got));
-    if (n <= 0) break;  // cut meanwhile
+    if (n <= 0) break;  // cut in the meantime
     got += static_cast<size_t>(n);
   }
   bytes.resize(got);
@@ -160,7 +160,7 @@ class FlightSearch {
     RankCollectives result;
     int world_size = 0;
     std::vector<Dump> dumps;  // where it may appear
-    std::string failure;      // of the last attempt to read one
+    std::string failure;      // error of the last attempt to read one
     bool done = false;
   };
 
@@ -238,7 +238,7 @@ class FlightSearch {
                                 .world_size = asked->world_size,
                                 .unix_time = static_cast<int64_t>(unix_seconds() * 1e9)});
       *result.mutable_groups() = std::move(*calls.mutable_groups());
-    } catch (const std::exception& error) {  // of the memory, too
+    } catch (const std::exception& error) {  // including lack of memory
       asked->failure = error.what();
       return false;
     }
@@ -274,7 +274,7 @@ class FlightSearch {
   const std::vector<Target> targets_;
   const std::string folder_;
   const std::chrono::milliseconds limit_;
-  std::vector<Asked> asked_;  // of run()
+  std::vector<Asked> asked_;  // state of run()
 
   mutable Mutex mutex_;
   mutable CondVar changed_;

@@ -54,7 +54,7 @@ bool is_even(std::string_view operation) {
 struct Call {
   std::string operation, where;
   int64_t bytes = 0, created = 0;  // created: unix ns
-  int64_t batch = 0;               // of a message: equal for those that were issued as one
+  int64_t batch = 0;               // messages that were issued as one have the same number
   GroupCall::State state = GroupCall::ISSUED;
 };
 
@@ -72,10 +72,10 @@ struct Numbered {
 
 struct Group {
   std::string label;       // for the user
-  std::vector<int> ranks;  // of the job, in the order of the group; empty: unknown
+  std::vector<int> ranks;  // the job's, in the order of the group; empty: unknown
   Numbered together;
   std::map<std::pair<int, int>, Numbered> messages;  // by their ends, ranks of the group
-  std::map<int64_t, GroupCall::State> batches;       // of messages
+  std::map<int64_t, GroupCall::State> batches;       // states of messages
 };
 
 // The values of a dump, each of the expected kind or empty.

@@ -62,7 +62,7 @@ class FlightCollector {
  public:
   struct Target {
     int local_rank = 0;
-    int rank = 0;  // of the job
+    int rank = 0;  // global rank
     pid_t pid = -1;
   };
   using Done = std::function<void(std::vector<RankCollectives>)>;

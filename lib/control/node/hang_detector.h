@@ -11,7 +11,7 @@ namespace fleet {
 // Signs of life.
 struct RankActivity {
   int64_t output = 0;      // bytes written
-  double cpu_seconds = 0;  // of it and of all its descendants; less once one of these leaves
+  double cpu_seconds = 0;  // its own and that of all its descendants; less once one of these leaves
   int64_t ticks = 0;       // its own progress reports; 0: none
 };
 

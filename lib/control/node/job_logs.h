@@ -60,7 +60,7 @@ class RankLog {
   int64_t first_output_ns() const { return first_output_ns_; }
   // Its last lines as a terminal would show them, with their colours.
   std::string shown() const;
-  // What its standard output reports of its steps, since the last call. Includes standard error if
+  // Steps that its standard output has reported since the last call. Includes standard error if
   // both share a pipe.
   std::vector<StepText> take_step_reports() { return step_lines_.take(); }
 

@@ -63,7 +63,7 @@ namespace {
 constexpr std::string_view kEraseLine = "\033[K";
 constexpr size_t kLongestBar = 4096;  // bytes; longer output is not a bar
 
-constexpr size_t kEndOfLine = 1000;  // of a line too long to show
+constexpr size_t kEndOfLine = 1000;  // last bytes of a line too long to show
 
 }  // namespace
 

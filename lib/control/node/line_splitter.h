@@ -20,7 +20,7 @@ class LineSplitter {
   // The next whole line, with its end; false without one. Valid until the next call. A
   // trailing "\r" is held until the next byte arrives.
   bool next(std::string_view* line);
-  // Text without an end so far.
+  // Text whose line is incomplete so far.
   std::string_view held() const { return given_ ? std::string_view() : held_; }
   // Returns and clears that text, at the end of the output.
   std::string rest();
@@ -28,7 +28,7 @@ class LineSplitter {
  private:
   size_t line_end();
 
-  std::string held_;           // of a line that began in an earlier piece
+  std::string held_;           // start of a line that began in an earlier piece
   std::string_view input_;     // not yet returned
   size_t newline_ = kUnknown;  // in input_
   bool given_ = false;         // held_ was the last line

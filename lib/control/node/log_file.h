@@ -78,7 +78,7 @@ class LogFolder {
 
   wire::LogSettings settings_;
   LogQuota bound_;
-  std::map<std::string, int> next_numbers_;  // of logs that had pieces at first
+  std::map<std::string, int> next_numbers_;  // for logs that had pieces at first
   bool warned_ = false, removed_ = false;
 };
 

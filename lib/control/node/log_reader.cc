@@ -44,7 +44,7 @@ LogPosition end_of_log(const std::string& path) {
 
 LogPosition tail_of_log(const std::string& path, const LogPosition& begin, const LogPosition& end,
                         int64_t most) {
-  std::vector<LogPosition> ends;  // of the kept files, oldest first
+  std::vector<LogPosition> ends;  // ends of the kept files, oldest first
   for (const LogPiece& piece : find_log_pieces(path)) ends.push_back(end_of_log(piece.path));
   ends.push_back(end_of_log(path));
   LogPosition tail = begin;

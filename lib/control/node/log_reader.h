@@ -52,7 +52,7 @@ class LogReader {
   bool current_;
   UniqueFd file_;
   LogPosition begin_, end_;
-  uint64_t inode_ = 0;  // of the open file
+  uint64_t inode_ = 0;  // inode of the open file
   int last_ = 0;        // number of the newest piece read or open
 };
 

@@ -20,7 +20,7 @@ class RankStacks {
   RankStacks(EventLoop& loop, std::function<void(Stacks)> send)
       : collector_(loop), flight_collector_(loop), send_(std::move(send)) {}
 
-  // Sends the stacks once all parts are there. A pending answer serves this request too.
+  // Sends the stacks once all parts have arrived. A pending answer serves this request too.
   void collect(const wire::CollectStacks& request, const std::vector<GuardedRank>& ranks);
 
  private:

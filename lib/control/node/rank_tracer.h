@@ -36,7 +36,7 @@ class RankTracer {
   static constexpr size_t kPieceBytes = size_t{1} << 20;
 
   void begin_generation(int generation, int64_t now_ns);
-  // Kept for the next trace: the last ones. local_rank -1: of the node.
+  // The last ones are kept for the next trace. local_rank -1: an event of the node.
   void note(LauncherEvent::Kind kind, int local_rank, int rank, int number, int64_t at_ns);
   // Call it every second.
   void sample_clocks() { realtime_.sample_clocks(); }
@@ -68,7 +68,7 @@ class TraceQuestions {
   // send: to the rendezvous host.
   TraceQuestions(EventLoop& loop, std::function<void(TraceRequest)> send)
       : loop_(loop), send_(std::move(send)) {}
-  // nodes: of the job. Replies once, with a TraceReport.
+  // nodes: number of the job's nodes. Replies once, with a TraceReport.
   void ask(TraceRequest request, int nodes, ControlSocket::Reply reply);
   void on_answer(TraceAnswer answer);
 

@@ -12,7 +12,7 @@ namespace {
 constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
 constexpr double kMostSteps = 1e15;       // a double counts them exactly
 constexpr double kLargestNumber = 1e300;  // readers of metrics.jsonl refuse larger ones
-constexpr double kMostSeconds = 1e6;      // of a step
+constexpr double kMostSeconds = 1e6;      // duration of a step
 constexpr size_t kMostValues = 100, kLongestName = 100;
 constexpr size_t kRecentWaits = 8;  // as in StepTotals
 constexpr double kNs = 1e9;

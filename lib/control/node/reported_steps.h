@@ -1,6 +1,6 @@
-// What a program reports of its steps: an object {"step": 100, "loss": 0.1, ...}, on its standard
-// output or in a file (docs/how-to/report_steps.md). The result is what our engine keeps in shared
-// memory, so that nobody else tells the two apart.
+// Step reports of a program: an object {"step": 100, "loss": 0.1, ...}, on its standard
+// output or in a file (docs/how-to/report_steps.md). The result has the form that our engine keeps
+// in shared memory, so readers need not distinguish the two.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace fleet {
 inline constexpr char kEnvStepsFile[] = "FLEET_STEPS_FILE";
 
 struct ReportedStep {
-  int64_t step = 0;   // of the whole training
+  int64_t step = 0;   // counts from the start of the whole training
   int64_t steps = 0;  // at which training ends; 0: unknown
   std::optional<double> epoch = {};
   std::optional<double> samples = {};  // that the rank has processed so far
@@ -37,7 +37,7 @@ std::optional<ReportedStep> parse_reported_step(std::string_view object, std::st
 class ReportedSteps {
  public:
   // A step that is lower than the last one: training continues from there, and the time since the
-  // last report was no step.
+  // last report does not count as a step.
   void add(const ReportedStep& report, int64_t at_ns);
   // nullopt before the first report.
   const std::optional<RankProgress>& progress() const { return progress_; }
@@ -49,7 +49,7 @@ class ReportedSteps {
   // Sums in nanoseconds, of which the totals have no more than the time that has passed.
   double time_ = 0, input_ = 0, waited_ = 0, exchange_ = 0, passed_ = 0;
   std::deque<double> recent_waits_;  // a step
-  std::optional<double> samples_;    // of the last report that had them
+  std::optional<double> samples_;    // from the last report that had them
 };
 
 }  // namespace fleet

@@ -208,7 +208,7 @@ struct Pipe {
 
 // Large, so that a rank that writes much seldom waits for the loop.
 Pipe make_pipe() {
-  constexpr int kPipeSize = 256 << 10;  // of the 64 MiB that a user's pipes may have by default
+  constexpr int kPipeSize = 256 << 10;  // a user's pipes may have 64 MiB together by default
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno("cannot create a pipe for a rank's output");
   ::fcntl(ends[0], F_SETPIPE_SZ, kPipeSize);  // an unprivileged user may have used up the limit

@@ -28,7 +28,7 @@
 namespace fleet {
 namespace {
 
-constexpr size_t kMaxPrinted = 16 << 20;  // of one debugger
+constexpr size_t kMaxPrinted = 16 << 20;  // output of one debugger
 
 std::vector<std::string> gdb_command(const std::string& gdb, pid_t pid, const char* command) {
   return {gdb,

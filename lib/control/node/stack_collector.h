@@ -88,13 +88,13 @@ class StackCollector {
   LoopTimer limit_;
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<Run*> runs_;  // in the order in which they start
-  size_t started_ = 0;      // of them
+  size_t started_ = 0;      // number of started runs
   std::function<void(Stacks)> on_done_;
 };
 
 // --- Of ranks of our engine: the collective log, which is read without stopping them ---
 
-// The calls around the last one that it has entered, of each group. rank: of the job; now_ns:
+// The calls around the last one that it has entered, of each group. rank: global; now_ns:
 // CLOCK_MONOTONIC. The caller sets local_rank and state.
 RankCollectives calls_of(const CollectiveSnapshot& snapshot, int rank, int64_t now_ns);
 

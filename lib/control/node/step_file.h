@@ -36,7 +36,7 @@ class StepFile {
   std::string path_;
   UniqueFd file_;
   int64_t offset_ = 0, bytes_ = 0;
-  int64_t last_ns_ = 0;  // of the last line
+  int64_t last_ns_ = 0;  // time of the last line
   std::string held_;     // an incomplete line
   bool skips_ = false;   // up to the end of a line
 };

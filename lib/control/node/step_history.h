@@ -12,7 +12,7 @@
 
 namespace fleet {
 
-// Of one node. Its curves are those of the first rank that reports. Creates nothing before a
+// The history of one node. Its curves show the first rank that reports. Creates nothing before a
 // report. A file that cannot be written is one warning, and is tried again. Not thread-safe.
 class StepHistory {
  public:
@@ -45,9 +45,9 @@ class StepHistory {
   int world_size_ = 0;
   bool overwrite_ = false, opened_ = false, failed_ = false;
   Moment began_;
-  // Of this generation:
+  // State of this generation:
   std::optional<int> rank_;            // whose reports are kept
-  RankProgress last_;                  // its progress in the line before
+  RankProgress last_;                  // its progress in the previous line
   std::map<int, RankProgress> ranks_;  // in the last line of all ranks
   int64_t ranks_at_ns_ = 0;
 };

@@ -14,7 +14,7 @@ namespace fleet {
 // A text that should be a report of a step.
 struct StepText {
   std::string text;
-  int64_t at_ns = 0;      // when it was written, as far as known; CLOCK_MONOTONIC
+  int64_t at_ns = 0;      // when it was written, if known; CLOCK_MONOTONIC
   bool is_report = true;  // false: it may be a quotation of one, such as a line of a traceback
 };
 
@@ -29,15 +29,15 @@ class StepLineFinder {
   // Reads the next piece of the output, cut anywhere. An object may follow other text on its line,
   // such as a progress bar.
   void scan(std::string_view output, int64_t now_ns);
-  // What was found since the last call.
+  // The reports found since the last call.
   std::vector<StepText> take();
 
  private:
   size_t collect(std::string_view output, size_t at, int64_t now_ns);
   void end_object(int64_t now_ns);
 
-  std::string held_;     // of an object whose end is still to come
-  int depth_ = 0;        // of braces in it
+  std::string held_;     // start of an object that is incomplete so far
+  int depth_ = 0;        // open braces in it
   bool quoted_ = false;  // its end is within a string
   bool escaped_ = false;
   bool begins_line_ = true;

@@ -137,7 +137,7 @@ std::vector<std::pair<JobNodes::Time, SessionId>> JobNodes::find_silent(Time now
 }
 
 JobNodes::Time JobNodes::next_poll(Time due) const {
-  // Avoids an immediate repeat when a silent node is not to blame, or failures await its loss.
+  // Avoids an immediate repeat when a silent node cannot be blamed, or failures await its loss.
   const auto most = std::max(poll_interval(), milliseconds(1));
   const auto least = std::min(times_.heartbeat_interval / 8, most);
   return std::min(std::clamp(silence_due_, last_poll_ + least, last_poll_ + most),

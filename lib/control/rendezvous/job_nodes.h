@@ -38,8 +38,8 @@ std::chrono::milliseconds heartbeat_interval_for(std::chrono::milliseconds timeo
 std::chrono::milliseconds max_silence_for(std::chrono::milliseconds timeout);
 
 // Returns `times`, slower if so many nodes would cost the host too much: at most
-// kHeartbeatsPerSecond reach it, and the silence limit exceeds the interval by half of what was
-// asked for, or more. While a job of kLargeJob nodes or more forms, silence is checked less often
+// kHeartbeatsPerSecond reach it, and the silence limit exceeds the interval by at least half of the
+// requested limit. While a job of kLargeJob nodes or more forms, silence is checked less often
 // (JobTimes::startup_max_silence).
 JobTimes heartbeat_intervals_for(int nnodes, JobTimes times);
 

@@ -28,8 +28,8 @@ void on_live_request(Job& job, SessionId session, bool with_history) {
   job.nodes.send(session, envelope(&wire::HostMessage::mutable_live, std::move(report)));
 }
 
-// The launcher that asks waits for answers, asks for one piece after the other, and gives up by
-// itself: nothing is kept here.
+// The requesting launcher waits for answers, requests one piece after another, and has its own time
+// limit: nothing is kept here.
 void on_trace_request(Job& job, SessionId session, TraceRequest request) {
   request.set_requester(session);
   const wire::HostMessage message = envelope(&wire::HostMessage::mutable_trace_request, request);

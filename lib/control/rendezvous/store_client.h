@@ -13,8 +13,8 @@ namespace fleet {
 // The Store of `job_id` at `address` in generation `generation`, for the rank `rank` (shown in
 // other ranks' messages). Connects on first use. Values have at most 8 MiB, keys 1 KiB. Throws,
 // besides the Store's own errors, kUsage if the address serves another job or a limit is exceeded,
-// and kPeerLost with what ended the job (the failed rank or lost node) or the loss of the
-// rendezvous.
+// and kPeerLost with the reason: the failed rank or lost node that ended the job, or the loss of
+// the rendezvous.
 std::shared_ptr<Store> connect_store(const std::string& address, const std::string& job_id,
                                      int generation, int rank, const Security& security = {});
 // For an event loop: `post` moves an answer from a gRPC thread to the caller's loop. The

@@ -25,9 +25,9 @@ constexpr int64_t kMaxWorld = 16 << 20;
   throw Error(ErrorCode::kInternal, "the rendezvous sent an invalid assignment");
 }
 
-// A list of texts, each without what it shares with the one before: the length of that, the length
-// of the rest (7 bits a byte, the least first), and the rest. Names that are numbered become
-// repetitions, which compress well: a large world is sent to thousands of nodes.
+// A list of texts, each without the prefix that it shares with the previous one: the length of the
+// prefix, the length of the rest (7 bits a byte, the least first), and the rest. Names that are
+// numbered become repetitions, which compress well: a large world is sent to thousands of nodes.
 class FrontEncoder {
  public:
   void add(std::string_view text) {

@@ -18,7 +18,7 @@ struct ServerProgram {
     std::vector<VarId> states = {};
   };
 
-  // Section "optimize", and "norms" for what other servers need. Without shared norms there is no
+  // Section "optimize", and "norms" for other servers. Without shared norms there is no
   // flag; else a run with the flag set computes the parts, and one without it updates.
   Program program;
   VarId learning_rate = kNoVar;   // a feed, float32 [1]; kNoVar: the server has no blocks

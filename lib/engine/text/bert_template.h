@@ -14,7 +14,7 @@ struct NamedToken {
 };
 
 // `cls A sep` for one text, `cls A sep B sep` for two; B and the last sep have segment 1. Its form
-// is that of Hugging Face's TemplateProcessing (tokenizers 0.23).
+// equals Hugging Face's TemplateProcessing (tokenizers 0.23).
 Json bert_template(const NamedToken& cls, const NamedToken& sep);
 
 }  // namespace fleet::text

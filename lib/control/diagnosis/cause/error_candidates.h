@@ -14,7 +14,7 @@ struct ErrorCandidate {
     kFinal,      // a report of an error that ends a program
     kSecondary,  // may be the consequence of another error, or may have been handled
     kReported,   // a line with the level or the form of an error
-    kIgnored,    // the program went on, or was exiting already
+    kIgnored,    // the program continued, or was exiting already
   };
   enum class Kind {
     kOther,

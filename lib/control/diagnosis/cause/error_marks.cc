@@ -106,7 +106,7 @@ constexpr std::array kErrorMarks = {
     ErrorMark{"NCCL error", kAnywhere, kLine, kSecondary},
     ErrorMark{"NCCL failure", kAnywhere, kLine, kSecondary},
     ErrorMark{"NCCL WARN", kAnywhere, kLine, kReported},
-    // Hydra prints no traceback of what it calls
+    // Hydra prints no traceback of the function that it calls
     ErrorMark{"Error in call to target ", kStart, kLine},
     ErrorMark{"Error instantiating ", kStart, kLine},
     ErrorMark{"Could not override ", kStart, kLine},

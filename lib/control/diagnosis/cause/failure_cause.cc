@@ -16,7 +16,7 @@ using enum ErrorCandidate::Strength;
 using enum ErrorCandidate::Kind;
 
 constexpr size_t kLongestCause = 300;  // columns
-// A program with an error may go on for this many lines: an interpreter and its libraries that
+// A program with an error may print this many more lines: an interpreter and its libraries that
 // exit, output that was buffered.
 constexpr size_t kLinesAfterError = 30, kLinesAfterReport = 10, kLinesAtExit = 5;
 

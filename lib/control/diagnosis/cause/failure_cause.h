@@ -17,8 +17,8 @@ namespace fleet {
 // the signal that ended the program, or 0.
 std::string failure_cause(std::string_view log, int signal);
 
-// The last error near the end of the log of a program that runs, or has ended with 0; "" if there
-// is none. only_exceptions: a line with the level of an error does not count.
+// The last error near the end of the log of a program that runs, or has ended with 0; "" if none is
+// found. only_exceptions: a line with the level of an error does not count.
 std::string last_error(std::string_view log, bool only_exceptions);
 
 // A cause for messages: one line without control characters, at most 300 columns.

@@ -15,13 +15,13 @@ class LogEnding {
 
   size_t size() const { return lines_.size(); }
   std::string_view operator[](size_t line) const { return lines_[line]; }
-  // The number of lines after `line` with which the program went on. An error is followed by lines
-  // that do not count, however many: blank and indented ones, frames, boxes, and the summary of a
+  // The number of lines that the program printed after `line`. An error is followed by lines that
+  // do not count, however many: blank and indented ones, frames, boxes, and the summary of a
   // tracker.
   size_t lines_after(size_t line) const { return after_[line]; }
   // Whether it begins with the tag of the last line: "wandb: ", "[neptune] ", "COMET INFO: ".
   bool is_tagged(size_t line) const;
-  // The nearest line with a letter or digit after or before `line`; size() if there is none.
+  // The nearest line with a letter or digit after or before `line`; size() if none is found.
   size_t next_text(size_t line) const;
   size_t previous_text(size_t line) const;
   // `text`, the end of `line`. If that ends with a colon, the next line is a part of it. `margin`:
@@ -33,7 +33,7 @@ class LogEnding {
 
   std::vector<std::string_view> lines_;
   std::vector<size_t> after_;
-  std::string_view tag_;  // of the last line; "" if it has none
+  std::string_view tag_;  // tag of the last line; "" if it has none
 };
 
 bool is_indented(std::string_view line);

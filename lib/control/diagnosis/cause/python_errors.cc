@@ -93,7 +93,7 @@ struct Exception {
 // The first line after the frames that reads like an exception; else the first one.
 std::optional<Exception> find_exception(const LogEnding& lines, size_t header, string_view margin) {
   std::optional<Exception> first;
-  constexpr int kMaxOthers = 5;  // of threads that print at the same time
+  constexpr int kMaxOthers = 5;  // exceptions of threads that print at the same time
   int others = 0;
   for (size_t i = header + 1; i < lines.size() && others < kMaxOthers; ++i) {
     if (!lines[i].starts_with(margin)) continue;  // another process's line in between

@@ -29,7 +29,7 @@ struct LaunchRequest {
   DryRun dry_run;
   std::string ignored;  // ignored options of other launchers and the reasons; often empty
   std::vector<std::string> notes = {};     // other lines about options of other launchers
-  std::vector<std::string> warnings = {};  // of a start with these options
+  std::vector<std::string> warnings = {};  // printed by a start with these options
 };
 
 enum class ArgumentsFor {

@@ -16,7 +16,7 @@ using EnvironmentLookup = std::function<std::optional<std::string>(const std::st
 struct ClusterEnvironment {
   EnvironmentLookup environment;
   std::function<std::string()> host_name;       // "train-3"
-  std::function<std::string()> canonical_name;  // of this host: "train-3.train.svc.cluster.local"
+  std::function<std::string()> canonical_name;  // "train-3.train.svc.cluster.local"
 };
 ClusterEnvironment real_cluster_environment();
 

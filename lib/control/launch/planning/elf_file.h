@@ -15,14 +15,15 @@ class ElfFile {
   // nullopt for a file of another kind, and for one that cannot be read.
   static std::optional<ElfFile> open(const std::string& path);
 
-  // The bytes of the note that the linker derives from the content; "" if there is none.
+  // The bytes of the note that the linker derives from the content; "" if the file has none.
   std::string build_id() const;
 
   struct Links {
     std::vector<std::string> libraries;  // DT_NEEDED: "libmpi.so.40"
     std::vector<std::string> folders;    // DT_RPATH and DT_RUNPATH, as written
   };
-  // What the loader looks for, and where first. Empty if the file is static or damaged.
+  // The libraries that the loader looks for, and where first. Empty if the file is static or
+  // damaged.
   Links links() const;
 
  private:

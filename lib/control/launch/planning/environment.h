@@ -41,7 +41,7 @@ struct RankContext {
   std::string with_gloo;  // PADDLE_WITH_GLOO with parameter servers
   int max_restarts = 0;
   int threads = 0;         // 0: leave OMP_NUM_THREADS unchanged
-  int terminal_width = 0;  // of the terminal that shows this rank's output; 0: no terminal
+  int terminal_width = 0;  // columns of the terminal that shows this rank's output; 0: no terminal
   std::vector<std::string> dialects = {"paddle", "torch"};  // dialects of the environment
   int service_port = 0;          // loopback port of this node's key-value server; 0: none
   std::string interface = {};    // the network interface with this node's address; "" if unknown

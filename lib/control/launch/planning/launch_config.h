@@ -157,7 +157,7 @@ struct LogConfig {
   std::optional<std::string> label;  // --log_line_prefix_template
   // --duplicate_stdout_filters, --duplicate_stderr_filters: lines with these texts are copied.
   std::vector<std::string> output_filters, error_filters;
-  std::string level;  // of fleetrun's own lines and for the ranks: DEBUG, INFO, WARNING, ERROR
+  std::string level;  // level of fleetrun's own lines and of the ranks: DEBUG, INFO, WARNING, ERROR
   bool quiet = false;
   StartStyle start = StartStyle::kLine;  // set by parse_arguments(), which knows the program
   TableStyle table = TableStyle::kAuto;
@@ -203,14 +203,14 @@ struct SecurityConfig {
 // --via and its options.
 struct ViaConfig {
   std::string name;                            // "": none
-  std::vector<std::string> options;            // of ssh or srun
+  std::vector<std::string> options;            // options of ssh or srun
   std::optional<std::string> remote_fleetrun;  // path on the nodes
   int fleetd_port = 0;
   std::string fleetd_secret_file;     // "": FLEETD_SECRET, then the user's own file
   bool detach = false;                // exit once the job runs
   bool share_gpus = false;            // also use GPUs that other jobs occupy
   std::optional<std::string> folder;  // working directory on the nodes
-  std::optional<std::string> user;    // of the nodes' fleetds
+  std::optional<std::string> user;    // user of the nodes' fleetds
 };
 
 // --numa_binding, as in torch.numa.binding.

@@ -39,7 +39,7 @@ struct LaunchPlan {
   LaunchRequest request;
   Topology topology;
   LocalRoles local_roles;  // with parameter servers
-  LocalRanks ranks;        // of this node, servers included
+  LocalRanks ranks;        // this node's, servers included
   std::vector<std::string> command;
   bool trains = false;  // the command is fleet-worker
   std::string log_dir;

@@ -12,7 +12,7 @@ struct MpiLibrary {
 };
 
 // The library that a program links, itself or through other libraries. `program`: a path, or a name
-// in PATH. Of a script, its interpreter counts: #!/opt/lammps/lmp. nullopt if there is none, as for
+// in PATH. Of a script, its interpreter counts: #!/opt/lammps/lmp. nullopt if it links none, as
 // Python, which loads MPI later, or if the program is not on this machine. Runs nothing.
 std::optional<MpiLibrary> mpi_library_of(const std::string& program);
 

@@ -20,8 +20,8 @@ namespace {
 constexpr size_t kMaxListedNodes = 65536;
 constexpr int kMaxDevices = 4096;
 constexpr size_t kMaxNodeName = 255;  // characters of a host name
-constexpr size_t kMaxDigits = 18;     // of a number in a range: none can overflow
-constexpr long kMaxRanges = 8;        // of a name
+constexpr size_t kMaxDigits = 18;     // digits of a number in a range: none can overflow
+constexpr long kMaxRanges = 8;        // ranges in a name
 
 [[noreturn]] void refuse_entry(const std::string& what, const std::string& entry,
                                const std::string& origin) {

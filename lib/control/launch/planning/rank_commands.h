@@ -1,4 +1,4 @@
-// What the guardian is told to start: the command, environment, cores and files of each rank.
+// Instructions for the guardian: the command, environment, cores and files of each rank.
 #pragma once
 
 #include <map>
@@ -78,7 +78,7 @@ class RankCommands {
 };
 
 // The commands of this node's ranks and the settings of their logs, once the world is known.
-// `terminal_width`: of the terminal that shows local rank 0; 0 if none does.
+// `terminal_width`: columns of the terminal that shows local rank 0; 0 if none does.
 wire::SpawnRanks rank_commands(const LaunchPlan& plan, const Assignment& assignment,
                                int terminal_width);
 

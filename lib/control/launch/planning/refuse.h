@@ -1,4 +1,4 @@
-// What a user asked for: values with their origin, and refusals.
+// Values that a user gave, with their origin, and refusals of them.
 #pragma once
 
 #include <optional>

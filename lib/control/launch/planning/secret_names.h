@@ -14,7 +14,7 @@ bool is_secret(const std::string& name);
 
 // The value as shown to people and logs.
 std::string masked(const std::string& name, const std::string& value);
-// The same for "NAME=value" entries; other entries stay unchanged.
+// Masks the values of "NAME=value" entries; other entries stay unchanged.
 std::vector<std::string> masked(std::vector<std::string> entries);
 
 }  // namespace fleet

@@ -1,4 +1,4 @@
-// What fleetrun takes from Slurm's environment.
+// Settings that fleetrun takes from Slurm's environment.
 #pragma once
 
 #include <string>

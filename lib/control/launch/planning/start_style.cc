@@ -18,8 +18,8 @@
 namespace fleet {
 namespace {
 
-// Of the launchers of Paddle 2.0 to 3.0. Others have these too: gpus, host, log_dir, log_level,
-// nnodes, nproc_per_node, np, elastic_timeout.
+// Options of the launchers of Paddle 2.0 to 3.0. Other launchers also have these: gpus, host,
+// log_dir, log_level, nnodes, nproc_per_node, np, elastic_timeout.
 constexpr std::string_view kOnlyPaddles[] = {
     "ascend_npus",
     "auto_cluster_config",

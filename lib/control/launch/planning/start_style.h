@@ -1,4 +1,4 @@
-// What the launcher prints at the start of a job, and how it words its end.
+// Output of the launcher at the start of a job, and the wording of its end.
 #pragma once
 
 #include <optional>

@@ -24,7 +24,7 @@ using wire::LiveTable;
 
 constexpr char kType[] = "text/plain; version=0.0.4; charset=utf-8";
 
-constexpr int kFullGpus = 2, kBriefGpus = 9;  // of a rank: at most 10 + 2 * 9 series
+constexpr int kFullGpus = 2, kBriefGpus = 9;  // per rank: at most 10 + 2 * 9 series
 constexpr int kMostTables = 2;  // with them, a server has at most 3 + 12 + 4 * 2 series
 
 // A value of a label, as the format wants it. Names of others may contain anything.

@@ -10,7 +10,7 @@
 
 namespace fleet {
 
-// What a node knows about its standard error.
+// Facts about the standard error of a node.
 struct ConsoleFacts {
   int node_rank = 0;
   bool part = false;         // the fleetrun that started this one shows the output of all nodes
@@ -25,7 +25,7 @@ bool speaks_for_job(const ConsoleFacts& facts);
 
 ConsoleFacts console_facts(const LaunchPlan& plan, const Assignment& assignment);
 
-// Whose output this console shows, as far as it is shown at all: a message need not repeat it.
+// The output that this console shows, if any: a message need not repeat it.
 ShownOutput shown_output(const LaunchPlan& plan);
 
 }  // namespace fleet

@@ -103,7 +103,7 @@ void lock_log_folder(const LaunchPlan& plan, const Assignment& assignment,
                                          shown_name(plan.config().job_id.value), get_env));
 }
 
-// What lasts from the first generation on.
+// State that lasts from the first generation on.
 struct Run {
   std::optional<FolderLock> logs;  // held until the job ends
   std::chrono::steady_clock::time_point began;

@@ -17,7 +17,7 @@ std::vector<std::string> srun_command(const LaunchRequest& request,
                                       const EnvironmentLookup& environment,
                                       const std::string& self);
 
-// The same as a plan for --dry_run, with the nodes of the allocation.
+// A plan for --dry_run, with the nodes of the allocation.
 ViaPlan plan_via_slurm(const LaunchRequest& request);
 ViaPlan plan_via_slurm(const LaunchRequest& request, const EnvironmentLookup& environment,
                        const std::string& self);

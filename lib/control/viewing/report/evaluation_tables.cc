@@ -71,7 +71,7 @@ struct Matrix {
   double count(size_t own, size_t predicted) const {
     return counts[own * classes.size() + predicted];
   }
-  // Of the samples of the true class.
+  // Percent of the samples of the true class.
   double percent(size_t own, size_t predicted) const {
     const double all = support[static_cast<size_t>(classes[own])];
     return all > 0 ? 100 * count(own, predicted) / all : 0;

@@ -257,7 +257,7 @@ class ReportReader {
     std::vector<std::string> logs = numbered_files(folder, "workerlog.", "");
     std::ranges::move(numbered_files(folder, "workerlog.", ".err"), std::back_inserter(logs));
     if (logs.size() > kMaxLogs) logs.resize(kMaxLogs);
-    const double begin = all_.run.begin > 0 ? all_.run.begin - 600 : 0;  // of a long start
+    const double begin = all_.run.begin > 0 ? all_.run.begin - 600 : 0;  // allows for a long start
     const double end = all_.run.begin > 0 ? end_of_job_ + kSlack : HUGE_VAL;
     for (const std::string& path : with_closed_pieces(logs)) {
       attempt([&] {

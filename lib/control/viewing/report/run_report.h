@@ -74,10 +74,10 @@ struct TimePart {
 };
 std::vector<TimePart> time_parts(const RunReport& report);
 
-// A picture of what each rank did over time, as HTML that fits any width. One row for each rank:
-// computing, waiting for data, waiting for other ranks, as shares of its steps; above them the
-// evaluations and starts. The failed rank is marked. "" if the run recorded nothing of it. Of more
-// than 64 ranks, the slowest ones.
+// A picture of the activity of each rank over time, as HTML that fits any width. One row for each
+// rank: computing, waiting for data, waiting for other ranks, as shares of its steps; above them
+// the evaluations and starts. The failed rank is marked. "" if the run recorded nothing of it. Of
+// more than 64 ranks, the slowest ones.
 std::string rank_timeline(const RunReport& report);
 const char* rank_timeline_style();
 // A table of the trainers that were started again in their places, as HTML; "" if there were none.

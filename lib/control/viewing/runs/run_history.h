@@ -1,6 +1,6 @@
-// What a run of fleet-worker left in its folder, or a job in its log folder whose program reports
-// its steps: metrics.jsonl, config.txt and others. Any of them may be missing, and their lines may
-// be cut off.
+// Files that a run of fleet-worker left in its folder, or a job whose program reports its steps in
+// its log folder: metrics.jsonl, config.txt and others. Any of them may be missing, and their lines
+// may be cut off.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace fleet {
 
-// An object of JSON that another program wrote: its values are read as far as they have the
+// An object of JSON that another program wrote: its values are read if they have the
 // expected type. Not modified after its creation; copies share their content.
 class JsonObject {
  public:

@@ -35,7 +35,7 @@ struct RankTrace {
   std::map<uint32_t, ActivityName> names;
   std::map<uint32_t, std::string> tracks;
   std::vector<TraceRecord> records;
-  std::string text;         // of which names and tracks are read: an incomplete last line
+  std::string text;         // names and tracks are read from it: an incomplete last line
   uint64_t text_bytes = 0;  // taken in
 
   // Takes a piece in; what it cannot read it leaves out.

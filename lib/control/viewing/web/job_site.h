@@ -71,7 +71,7 @@ class JobSite : public std::enable_shared_from_this<JobSite> {
   // How the job has ended, once that is known.
   const std::optional<JobOutcome>& outcome() const { return outcome_; }
   const wire::LiveHistory& history() const { return history_.points(); }
-  // Of a job that has ended, keeps only what the list of jobs shows, unless someone looks.
+  // Keeps only the data that the list of jobs shows if the job has ended and its page is closed.
   void tidy();
   // Called once the outcome is known.
   std::function<void(const JobOutcome&)> on_end = [](const JobOutcome&) {};

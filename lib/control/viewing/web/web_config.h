@@ -46,7 +46,7 @@ std::string query_value(const HttpRequest& request, std::string_view name);
 // Which requests a page answers: those of a browser that has the token. Pure.
 class WebGate {
  public:
-  // `port`: of the server, in the name of its cookie: cookies do not distinguish ports.
+  // `port`: the server's, for the name of its cookie, because cookies do not distinguish ports.
   // `tls`: the page is served by HTTPS.
   WebGate(std::string token, int port, bool tls)
       : token_(std::move(token)), port_(port), tls_(tls) {}

@@ -85,7 +85,7 @@ void TableShard::erase_preserved() {
 }
 
 void TableShard::begin_cut() {
-  erase_preserved();  // of a cut that was dropped
+  erase_preserved();  // left by a cut that was dropped
   rebase_stamps();
   ++version_;
   preserving_ = true;

@@ -14,8 +14,7 @@ std::vector<CompatGroup::Flags> options_of(const CompatGroup& group) {
   return all;
 }
 
-// The only option's flag that begins with `start`; "" if there is none, or several options have
-// one.
+// The flag that begins with `start`; "" if no option, or more than one, has such a flag.
 std::string completed(const CompatGroup& group, const std::string& start) {
   std::string found;
   for (const CompatGroup::Flags& flags : options_of(group)) {
@@ -23,7 +22,7 @@ std::string completed(const CompatGroup& group, const std::string& start) {
       return flag.starts_with("--") && canonical_flag(flag).starts_with(start);
     });
     if (one == flags.end()) continue;
-    if (!found.empty() && found != *one) return {};  // a flag of our own may stand there twice
+    if (!found.empty() && found != *one) return {};  // our own flag may occur twice
     found = *one;
   }
   return found;
@@ -67,7 +66,7 @@ bool expand_abbreviations(const std::vector<Option>& known, const ParsedOptions&
     const size_t equals = word.find('=');
     const std::string flag = word.substr(0, equals);
     if (flag.size() < 3 || !flag.starts_with("--") || find_flag(known, flag)) continue;
-    if (find_flag(worker_options().options(), flag)) continue;  // it stands before the job file
+    if (find_flag(worker_options().options(), flag)) continue;  // it comes before the job file
     const std::string full = meant(known, flag, known_launcher ? of_line : everyone);
     if (full.empty()) continue;
     word = full + (equals == std::string::npos ? "" : word.substr(equals));

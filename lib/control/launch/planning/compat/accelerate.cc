@@ -57,7 +57,7 @@ bool is_truthy(const Json& value) {
   return value.is_string() ? !value.get<std::string>().empty() : value == Json(true);
 }
 
-// What accelerate refuses; "" if nothing.
+// The combination that accelerate refuses; "" if none.
 std::string contradiction(const AccelerateArguments& arguments) {
   std::vector<std::string> kinds;
   for (const char* kind : {"multi_gpu", "cpu", "tpu", "use_deepspeed", "use_fsdp"}) {
@@ -87,7 +87,7 @@ std::string contradiction_of_line(const AccelerateArguments& arguments) {
   return contradiction(arguments);
 }
 
-// What fleetrun cannot do; "" if nothing.
+// The feature that fleetrun does not support; "" if none.
 std::string unsupported(const AccelerateArguments& arguments) {
   if (is_true(arguments, "tpu")) return "fleetrun does not support TPUs";
   if (!arguments.at("mpirun_hostfile").is_null()) return "fleetrun starts the ranks without MPI";

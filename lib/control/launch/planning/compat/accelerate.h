@@ -42,14 +42,14 @@ AccelerateArguments initial_arguments();
 std::string python_text(const Json& value);
 bool is_true(const AccelerateArguments& arguments, const std::string& name);
 
-// The file that `accelerate config` writes; "" if there is none.
+// The file that `accelerate config` writes; "" if it does not exist.
 std::string default_accelerate_config();
 // Adds the values of a configuration file that the line does not have. `given`: the names that it
 // has. Throws kUsage for a file that accelerate would not read.
 void add_accelerate_config(const std::string& path, const std::set<std::string>& given,
                            AccelerateArguments* arguments);
 
-// What starts the ranks.
+// The way in which accelerate would start the ranks.
 enum class AccelerateLauncher {
   kOneProcess,  // one rank, or CPUs
   kTorchrun,

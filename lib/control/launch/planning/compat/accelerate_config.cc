@@ -46,7 +46,7 @@ constexpr const char* kOtherKeys[] = {"compute_environment",
                                       "tpu_vm",
                                       "tpu_env"};
 
-// Names that an own key of the file may have, besides sections.
+// Names of the keys of the file, besides sections.
 constexpr const char* kArguments[] = {
     "num_processes",   "machine_rank",      "num_machines",        "gpu_ids",
     "main_process_ip", "main_process_port", "enable_cpu_affinity", "use_cpu"};
@@ -142,7 +142,7 @@ class ConfigReader {
     if (!given_.contains(name)) arguments_[name] = value;
   }
 
-  // What accelerate takes where the file says nothing.
+  // accelerate's defaults for keys that the file lacks.
   void add_defaults(const Json& config) {
     if (arguments_["num_machines"].is_null()) arguments_["num_machines"] = 1;
     if (arguments_["machine_rank"].is_null()) arguments_["machine_rank"] = 0;

@@ -76,7 +76,7 @@ bool has_host(const Resources& hosts, const std::string& node) {
   return std::ranges::find(hosts, node, &Resource::node) != hosts.end();
 }
 
-// Whether the filter names a node that is no host.
+// Whether the filter names a node that is not among the hosts.
 bool names_others(const Filter& filter, const Resources& hosts, CompatLine& line) {
   for (const auto& [node, gpus] : filter) {
     if (has_host(hosts, node)) continue;
@@ -145,7 +145,7 @@ std::optional<Resources> excluded(Resources hosts, CompatLine& line) {
   return std::nullopt;
 }
 
-// What the filters leave; nullopt if refused.
+// The resources that pass the filters; nullopt if refused.
 std::optional<Resources> filtered(Resources hosts, CompatLine& line) {
   for (const char* filter : {"--include", "--exclude"}) {
     for (const char* other : {"--num_gpus", "--num_nodes", "--exclude"}) {

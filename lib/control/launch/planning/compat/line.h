@@ -135,7 +135,7 @@ class CompatLine {
 
   const std::vector<TranslatedOption>& translated() const { return translated_; }
   const std::vector<IgnoredFlag>& ignored() const { return ignored_; }
-  // What else the user should know about the translation: one line each.
+  // Other notes for the user about the translation: one line each.
   const std::vector<std::string>& notes() const { return notes_; }
   // Words before `fleetrun` in the corrected command, quoted for a shell: "NAME=value ".
   const std::string& prefix() const { return prefix_; }
@@ -146,12 +146,12 @@ class CompatLine {
   std::optional<std::string> own_option(const std::string& key) const { return tree_.peek(key); }
   // Whether the line has an option that only this launcher knows.
   bool uses_launcher(const std::string& launcher) const;
-  // The first flag of the line that only this launcher has; "" if there is none.
+  // The first flag of the line that only this launcher has; "" if the line has no such flag.
   std::string flag_only_of(const std::string& launcher) const;
   // Whether the line has this flag of another launcher.
   bool has(const std::string& flag) const;
   std::string value_of(const std::string& flag) const;  // the last one; "" if the line lacks it
-  std::vector<std::string> values_of(const std::string& flag) const;  // of every occurrence
+  std::vector<std::string> values_of(const std::string& flag) const;  // one per occurrence
   const std::string& flag() const { return given_[at_].second.flag; }
   // Makes the option with this flag the current one. False if the line lacks it.
   bool act_for(const std::string& flag);
@@ -186,7 +186,7 @@ class CompatLine {
   std::vector<IgnoredFlag> ignored_;
   std::vector<std::string> notes_;
   std::vector<std::pair<const CompatOption*, GivenOption>> given_;
-  std::vector<BadOption> problems_;  // of each of given_; bad if `what` is set
+  std::vector<BadOption> problems_;  // one for each of given_; bad if `what` is set
   size_t at_ = 0;                    // the current option: its index in given_
   std::map<std::string, std::string>
       flags_;  // our keys that the line sets, and the flag that set each
@@ -198,7 +198,7 @@ class CompatLine {
 // "host1:4,host2:4" or "host1,host2" becomes --ips, started from here over ssh as mpirun does. A
 // list of only this machine becomes --nproc_per_node.
 void translate_hosts(const std::string& value, CompatLine& line);
-// The same for a host file.
+// Like translate_hosts(), for a host file.
 void translate_host_file(const std::string& path, CompatLine& line);
 // The total number of ranks of the job (mpirun -np). Call it after the nodes are known.
 void translate_total_ranks(const std::string& value, CompatLine& line);

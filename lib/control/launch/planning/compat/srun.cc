@@ -30,7 +30,7 @@ void add_passed(const PassedOptions& options, CompatGroup* group) {
 }
 
 // Options that describe the allocation or the step, and mean the same for a step of one task a
-// node. The value "" is that of a flag, or of an option whose value needs "=".
+// node. A flag, or an option whose value needs "=", has the value "".
 void add_step_options(CompatGroup* group) {
   const PassedOptions options = {{{"--account", "-A"}, "NAME"},
                                  {{"--acctg-freq"}, "INTERVAL"},

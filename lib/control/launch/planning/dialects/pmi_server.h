@@ -17,7 +17,7 @@ namespace fleet {
 class PmiServer {
  public:
   struct Job {
-    std::string name;                 // of the key-value space
+    std::string name;                 // name of the key-value space
     int size = 0;                     // ranks of the job
     int local_size = 0;               // ranks of this node
     std::vector<int> ranks_per_node;  // by node rank
@@ -58,7 +58,7 @@ class PmiServer {
   Exchange exchange_;
   std::vector<Rank> ranks_;
   Words values_;          // readable by every rank
-  std::string new_puts_;  // of this node, since the last barrier
+  std::string new_puts_;  // this node's puts since the last barrier
   int at_barrier_ = 0, round_ = 0;
 };
 

@@ -37,7 +37,7 @@ struct NodeReport {
   int node_rank = 0;
   std::string address, hostname;
   Findings findings;
-  int mtu = 0;  // of the interface that the other nodes connect to
+  int mtu = 0;  // MTU of the interface that the other nodes connect to
   std::vector<std::string> gpus;
   std::map<std::string, std::string> fingerprint;  // fingerprint()
   std::vector<Reach> reached;                      // one per other node

@@ -43,9 +43,9 @@ struct GpuFacts {
 
 struct MachineFacts {
   int cores = 0;                                  // that this process may run on
-  double cpu_quota = 0;                           // of the cgroup, in cores; 0: no limit
+  double cpu_quota = 0;                           // the cgroup's, in cores; 0: no limit
   long long memory = 0;                           // bytes
-  long long memory_limit = 0;                     // of the cgroup, bytes; 0: no limit
+  long long memory_limit = 0;                     // the cgroup's, bytes; 0: no limit
   long long open_files = 0, open_files_hard = 0;  // RLIMIT_NOFILE; -1: unlimited
   long long locked_memory = 0;                    // RLIMIT_MEMLOCK, bytes; -1: unlimited
   long long shm_size = 0, shm_free = 0;           // /dev/shm, bytes; size 0: does not exist
@@ -61,7 +61,7 @@ struct NodeFacts {
   std::string hostname;
   std::string hostname_address;  // address of the host's own name; "" if it does not resolve
   int nnodes = 1;
-  int ranks = 1;  // of this node
+  int ranks = 1;  // ranks on this node
   std::vector<NetworkInterface> interfaces;
   std::vector<RdmaPort> rdma;
   std::map<std::string, std::string> environment;  // communication settings that ranks inherit

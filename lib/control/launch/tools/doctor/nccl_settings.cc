@@ -222,7 +222,7 @@ Findings check_spelling(const NodeFacts& node) {
     }
     if (is_known(name) || is_foreign(name)) continue;
     const std::string nearest = nearest_name(name, nccl_variables());
-    if (nearest.empty()) continue;  // of a plugin, or of another release of NCCL
+    if (nearest.empty()) continue;  // belongs to a plugin, or to another release of NCCL
     found.push_back(
         warn(kCheck, name + " is not a variable of NCCL", "did you mean " + nearest + "?"));
   }

@@ -162,7 +162,7 @@ class Probe {
   }
 
   LoopDescriptor socket_;
-  LoopTimer limit_;  // of the step
+  LoopTimer limit_;  // time limit of the step
   const ReachTarget& target_;
   const uint64_t token_;
   const double step_timeout_;

@@ -65,8 +65,8 @@ struct ReachTarget {
   std::string address;  // numeric
   int port = 0;
 };
-// Tries every target, with at most `step_timeout` seconds per step. One result per target, in their
-// order.
+// Tries every target, with at most `step_timeout` seconds per step. One result per target, in the
+// same order.
 std::vector<Reach> reach_all(const std::vector<ReachTarget>& targets, uint64_t token,
                              double step_timeout = 3);
 

@@ -27,7 +27,7 @@ struct JobExplanation {
 // `output`: the worker's standard output.
 JobExplanation parse_job_explanation(const std::string& output);
 
-// `command`: a rank's command line, of fleet-worker. `environment`: of a rank; the variables that
+// `command`: a rank's command line of fleet-worker. `environment`: that rank's; the variables that
 // say what it computes with are passed on. servers: parameter servers of the job. Measures nothing:
 // the times come from rates that were measured before. Call it before threads exist.
 JobExplanation explain_job_file(const std::vector<std::string>& command, int ranks, int nodes,
@@ -46,10 +46,10 @@ struct DryRunPlan {
   Assignment assignment;             // this node's, in the predicted world
   std::vector<std::string> program;  // the command of a rank
   std::vector<std::string> notes;    // assumptions
-  Findings findings;                 // of the doctor's checks on this node
+  Findings findings;                 // results of the doctor's checks on this node
   Variables inherited;               // variables of fleetrun's environment that every rank gets
   std::vector<std::string> removed;  // variables that ranks do not get
-  std::optional<JobExplanation> explanation;  // of a job file; print_dry_run() asks for it
+  std::optional<JobExplanation> explanation;  // for a job file; print_dry_run() asks for it
   // Calls `see` for each rank, node by node, or only for trainer `rank` unless that is -1. Creates
   // them one at a time, because a large job would not fit in memory.
   using Visitor = std::function<void(const DryRunRank&)>;
@@ -68,7 +68,7 @@ DryRunPlan make_dry_run_plan(const LaunchPlan& plan, const std::vector<std::stri
 // -1. Masks secrets. Throws kUsage if the rank does not exist. Writes piece by piece, so that
 // memory hardly grows with the job.
 void write_dry_run_table(const DryRunPlan& job, int rank, std::ostream& out);
-// The same for programs, as JSON.
+// Like write_dry_run_table(), as JSON for programs.
 void write_dry_run_json(const DryRunPlan& job, int rank, std::ostream& out);
 // Shell code for `eval` that sets the environment of `rank`. `masked_secrets` omits secrets, for a
 // terminal.

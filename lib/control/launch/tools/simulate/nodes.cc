@@ -193,7 +193,7 @@ class Nodes {
   SimulatedJob job_;
   Security security_;
   int first_, last_;
-  std::string address_;  // of the rendezvous
+  std::string address_;  // address of the rendezvous
   EventRecorder events_;
   std::vector<std::shared_ptr<RendezvousClient>> clients_;
 };

@@ -242,7 +242,7 @@ class Simulation {
   const Security security_;
   SimulatedJob job_;
   JobTimes times_;
-  std::optional<TickLateness> lateness_;  // of the server
+  std::optional<TickLateness> lateness_;  // the server's
   std::vector<NodesProcess> processes_;
   std::string address_;
 };
