@@ -104,7 +104,12 @@ void KeySetter::find_network() {
           weights_, nearest_networks(record_->architecture) + "; or set model.name");
     }
   } else {
-    network = network_of_weights(open_outline(weights_file(weights_)));
+    const TensorFile outline = open_outline(weights_file(weights_));
+    try {
+      network = network_of_weights(outline);
+    } catch (const Error& error) {
+      throw Error(error.code(), error.failure(), weights_, error.next());
+    }
     origin = weights_ + ", names and shapes";
     if (network.empty()) {
       throw Error(ErrorCode::kUsage, "nothing tells of which network the weights are", weights_,
