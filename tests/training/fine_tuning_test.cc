@@ -123,9 +123,12 @@ TEST_F(FineTuning, PageHasAWholeJob) {
   EXPECT_NE(error_.find("data.validation_split"), std::string::npos) << error_;
 }
 
-TEST_F(FineTuning, DryRunOfTheCommand_LeavesNoJobFile) {
+TEST_F(FineTuning, WrongWeightsAndDryRunsOfTheCommand_LeaveNoJobFile) {
   write_photographs();
   write_weights();
+  Fleetrun wrong(job_.folder(), "wrong", {"finetune", "photos", "--weights", "other.json"});
+  EXPECT_EQ(wrong.wait(), 2) << wrong.output();
+  EXPECT_FALSE(fs::exists(job_.path("photos.json")));
   Fleetrun fleetrun(job_.folder(), "dry_run",
                     {"finetune", "--log_dir", "logs", "photos/", "--weights",
                      "resnet18-f37072fd.pth", "--dry_run"});

@@ -171,6 +171,10 @@ void KeySetter::set_classes() {
   if (source() == "image_folder") {
     const std::string folder = in_root(value("data.train.folder", "train"));
     const int64_t count = class_folders(folder);
+    if (count == 1) {
+      throw Error(ErrorCode::kUsage, "it has the folder of one class, and nothing to tell it from",
+                  folder, "add a folder for each other class, or set model.num_classes");
+    }
     if (count > 0) {
       return set("model.num_classes", std::to_string(count), "the class folders of " + folder);
     }

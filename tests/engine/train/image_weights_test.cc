@@ -369,6 +369,15 @@ TEST_F(WeightsFolder, KeysThatTheJobLeavesOut_FollowFromTheFolder) {
   make_job(tree);  // it is complete
 }
 
+TEST_F(WeightsFolder, FolderOfOneClass_IsRefused) {
+  write("config.json", kConfigOfResnet);
+  write("model.safetensors", "x");
+  fs::create_directories(root_ + "/photos/train/cat");
+  EXPECT_THAT(thrown_by([&] { derived(folder_); }), IsUsageError(root_ + "/photos/train"));
+  fs::create_directories(root_ + "/photos/train/dog");
+  EXPECT_EQ(derived(folder_).peek("model.num_classes"), "2");
+}
+
 // Networks that differ from one here in a key.
 TEST_F(WeightsFolder, PatchAndWindows_FollowFromTheArchitecture) {
   using Keys = std::map<std::string, std::string>;
@@ -409,6 +418,7 @@ TEST_F(WeightsFolder, TestFolders_ReplaceTheValidationPart) {
   write("config.json", kConfigOfResnet);
   write("model.safetensors", "x");
   fs::create_directories(root_ + "/photos/train/cat");
+  fs::create_directories(root_ + "/photos/train/dog");
   fs::create_directories(root_ + "/photos/val/cat");
   const ConfigTree tree = derived(folder_);
   EXPECT_EQ(tree.peek("data.train.folder"), std::nullopt);

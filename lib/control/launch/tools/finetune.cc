@@ -20,6 +20,7 @@
 #include "base/file_status.h"
 #include "base/home_folder.h"
 #include "base/json.h"
+#include "base/program_file.h"
 #include "launch/planning/arguments.h"
 #include "launch/planning/program.h"
 #include "launch/planning/refuse.h"
@@ -146,6 +147,18 @@ int run_without_job_file(const FineTuning& given, const std::vector<std::string>
               "leave out --dry_run");
 }
 
+// Writes the job file and lets fleet-worker check it. A file that it refuses is removed: a
+// corrected command would be another job.
+void write_checked_job(const FineTuning& given, const std::vector<std::string>& worker) {
+  if (!write_fine_tuning_job(given) || !is_executable(worker.front())) return;
+  try {
+    check_job_file(worker, {});
+  } catch (const Error&) {
+    ::unlink(given.job_file().c_str());
+    throw;
+  }
+}
+
 int run_fine_tuning(const CommandSyntax& syntax, const std::vector<std::string>& words) {
   if (std::any_of(words.begin(), words.end(),
                   [](const std::string& word) { return word == "--help" || word == "-h"; })) {
@@ -154,12 +167,14 @@ int run_fine_tuning(const CommandSyntax& syntax, const std::vector<std::string>&
   }
   const FineTuning given = read_fine_tuning(words);
   const LaunchRequest request = launch_request(given, given.job_file());
-  std::vector<std::string> command = {"fleetrun"};
+  std::vector<std::string> command = {"fleetrun"}, worker = {default_worker_path()};
   command.insert(command.end(), given.launcher.begin(), given.launcher.end());
-  command.push_back(given.job_file());
-  command.insert(command.end(), given.job.begin(), given.job.end());
+  for (std::vector<std::string>* words : {&command, &worker}) {
+    words->push_back(given.job_file());
+    words->insert(words->end(), given.job.begin(), given.job.end());
+  }
   if (request.dry_run.wanted) return run_without_job_file(given, command);
-  if (request.action == LaunchRequest::Action::kRun) write_fine_tuning_job(given);
+  if (request.action == LaunchRequest::Action::kRun) write_checked_job(given, worker);
   restore_file_size_signal();
   ::execv("/proc/self/exe", pointers_to(command).data());
   throw Error(ErrorCode::kIo, std::string("cannot be started: ") + std::strerror(errno),
