@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -21,16 +20,12 @@
 #include "base/file.h"
 #include "data/pipeline.h"
 #include "data/random.h"
+#include "tests/bench/times.h"
 
 namespace {
 
+using fleet::processor_seconds;
 using fleet::data::RandomStream;
-
-double processor_seconds() {
-  timespec time;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 // Fields as long as Criteo's; a fifth of the integers and an eighth of the categories are missing.
 void write_rows(const std::string& path, int64_t rows) {

@@ -8,9 +8,11 @@ Usage: head.py [--rounds=N] [--steps=N] [--threads=N] [--chunk=ROWS] [ROWSxDEPTH
 import argparse
 import os
 import statistics
-import subprocess
+import sys
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers"))
+from processes import fields, peer, program  # noqa: E402
+
 parser = argparse.ArgumentParser()
 parser.add_argument("sizes", nargs="*", default=["1024x576x49152", "1024x768x50257"])
 parser.add_argument("--rounds", type=int, default=3, help="pairs of processes")
@@ -18,30 +20,19 @@ parser.add_argument("--steps", type=int, default=3, help="steps of a process, of
 parser.add_argument("--threads", type=int, default=1)
 parser.add_argument("--chunk", type=int, default=0)
 options = parser.parse_args()
-environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads), "CUDA_VISIBLE_DEVICES": ""}
-bench = os.path.join(os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin"), "bench_head_step")
-torch_python = os.environ.get("FLEET_TORCH_PYTHON") or os.environ.get("FLEET_PYTHON") or "/usr/bin/python3"
-
-
-def fields(command):
-    """Of a line "name value name value"; a text if it says why there is none."""
-    ended = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True)
-    words = (ended.stdout.splitlines() or [""])[-1].split()
-    if ended.returncode != 0 or len(words) % 2 or not words:
-        return ended.stdout.strip() or (ended.stderr.strip().splitlines() or ["no output"])[-1]
-    return dict(zip(words[::2], words[1::2]))
+bench = program("bench_head_step")
 
 
 def measure(size, dtype):
     rows, depth, classes = map(int, size.split("x"))
     ours, theirs = [], []
     for _ in range(options.rounds):
-        one = fields([bench, rows, depth, classes, dtype, options.chunk, options.steps])
+        one = fields([bench, rows, depth, classes, dtype, options.chunk, options.steps], options.threads)
         if isinstance(one, str):
             raise SystemExit(f"head: {bench}: {one}")
         ours.append(one)
         if isinstance(theirs, list):
-            other = fields([torch_python, os.path.join(ROOT, "tests/bench/peers/head_torch.py"), rows, depth, classes, dtype, options.steps])
+            other = fields(peer("head_torch.py") + [rows, depth, classes, dtype, options.steps], options.threads)
             theirs = other if isinstance(other, str) else theirs + [other]
     report(f"head_{size}_{dtype}", ours, theirs, rows * depth, depth * classes, 4 if dtype == "float32" else 2)
 
@@ -57,13 +48,13 @@ def report(name, ours, theirs, hidden, head, width):
     if isinstance(theirs, str):
         print(f"{name}_torch: SKIPPED: {theirs} (FLEET_TORCH_PYTHON)")
         return
-    peer = f"PyTorch {theirs[0]['torch']}"
+    torch = f"PyTorch {theirs[0]['torch']}"
     pairs = statistics.median(float(b["seconds"]) / float(a["head"]) for a, b in zip(ours, theirs))
-    print(f"{name}_torch: ratio {pairs:.2f} (ours {seconds * 1e3:.0f} ms, {peer} {median(theirs, 'seconds') * 1e3:.0f} ms)")
+    print(f"{name}_torch: ratio {pairs:.2f} (ours {seconds * 1e3:.0f} ms, {torch} {median(theirs, 'seconds') * 1e3:.0f} ms)")
     # Both have hidden, head and their gradients.
     base = 2 * (hidden + head) * width
     mine, other = median(ours, "peak"), median(theirs, "peak")
-    print(f"{name}_memory: ratio {other / mine:.2f} (ours {mine / 1e6:.0f} MB, {peer} {other / 1e6:.0f} MB, of which inputs and gradients "
+    print(f"{name}_memory: ratio {other / mine:.2f} (ours {mine / 1e6:.0f} MB, {torch} {other / 1e6:.0f} MB, of which inputs and gradients "
           f"{base / 1e6:.0f} MB; our workspace {median(ours, 'workspace') / 1e6:.0f} MB)", flush=True)
 
 

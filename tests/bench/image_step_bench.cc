@@ -13,7 +13,6 @@
 #include <omp.h>
 
 #include <cstdio>
-#include <ctime>
 #include <dnnl.hpp>
 #include <iostream>
 #include <string>
@@ -21,15 +20,10 @@
 #include "base/log.h"
 #include "tests/bench/image_step.h"
 #include "tests/bench/plan_products.h"
+#include "tests/bench/times.h"
 
 namespace fleet::bench {
 namespace {
-
-double processor_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 template <typename Body>
 void print_seconds_of(const Body& body) {

@@ -9,29 +9,19 @@ Usage: language_step.py [--bf16] [--rounds=N] [--steps=N] llama|gpt2|bert|bert_d
 import argparse
 import os
 import statistics
-import subprocess
+import sys
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers"))
+from processes import fields, peer, program  # noqa: E402
+
 parser = argparse.ArgumentParser()
 parser.add_argument("model", choices=["llama", "gpt2", "bert", "bert_dropout", "bert_pretraining"])
 parser.add_argument("--bf16", action="store_true", help="mixed precision in bfloat16; PyTorch's autocast")
 parser.add_argument("--rounds", type=int, default=3, help="pairs of processes")
 parser.add_argument("--steps", type=int, default=2, help="steps of a process, of which it gives the median")
 options = parser.parse_args()
-environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-bench = os.path.join(os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin"), "bench_language_step")
-torch_python = os.environ.get("FLEET_TORCH_PYTHON") or os.environ.get("FLEET_PYTHON") or "/usr/bin/python3"
+bench = program("bench_language_step")
 name = options.model + ("_bf16" if options.bf16 else "")
-
-
-def fields(command):
-    """Of the last line "name value name value"; a text if it says why there is none."""
-    ended = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True)
-    words = (ended.stdout.splitlines() or [""])[-1].split()
-    if ended.returncode != 0 or len(words) % 2 or not words or words[0] == "SKIP:":
-        return ended.stdout.strip() or (ended.stderr.strip().splitlines() or ["no output"])[-1]
-    return dict(zip(words[::2], words[1::2]))
-
 
 ours, theirs = [], []
 for number in range(options.rounds):
@@ -45,7 +35,7 @@ for number in range(options.rounds):
     line = f"round {number + 1}: ours {one['step']} s, its products {one['products']} s"
     if isinstance(theirs, list):
         type_name = "bfloat16" if options.bf16 else "float32"
-        other = fields([torch_python, os.path.join(ROOT, "tests/bench/peers/language_torch.py"), options.model, type_name, options.steps])
+        other = fields(peer("language_torch.py") + [options.model, type_name, options.steps])
         theirs = other if isinstance(other, str) else theirs + [other]
         if isinstance(theirs, list):
             line += f", PyTorch {other['step']} s"

@@ -10,7 +10,6 @@
 // Libraries: DNNL::dnnl OpenMP::OpenMP_CXX
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <dnnl.hpp>
 
 #include "tensor/host.h"
@@ -37,12 +36,6 @@ Options parse(int argc, char** argv) {
     }
   }
   return options;
-}
-
-double processor_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 // z [rows, columns] = x [rows, depth] y [depth, columns], each plain or transposed in memory.

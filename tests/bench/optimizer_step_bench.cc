@@ -6,7 +6,6 @@
 // Links: ops optim models passes exec backend_cpu
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,12 +21,6 @@
 
 namespace fleet {
 namespace {
-
-double processor_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 std::vector<Var> parameters_of(const std::string& model) {
   Program program;

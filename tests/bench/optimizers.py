@@ -9,26 +9,16 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
+import sys
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers"))
+from processes import fields, peer, program  # noqa: E402
+
 parser = argparse.ArgumentParser()
 parser.add_argument("--rounds", type=int, default=3, help="processes of each, in turns")
 parser.add_argument("--steps", type=int, default=9, help="steps of a process, of which it gives the median")
 options = parser.parse_args()
-environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-bench = os.path.join(os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin"), "bench_optimizer_step")
-peers = os.path.join(ROOT, "tests/bench/peers/optimizers_torch.py")
-torch_python = os.environ.get("FLEET_TORCH_PYTHON") or os.environ.get("FLEET_PYTHON") or "/usr/bin/python3"
-
-
-def fields(command):
-    """Of a line "name value name value"; a text if it says why there is none."""
-    ended = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True)
-    words = (ended.stdout.splitlines() or [""])[-1].split()
-    if ended.returncode != 0 or len(words) % 2 or not words:
-        return ended.stdout.strip() or (ended.stderr.strip().splitlines() or ["no output"])[-1]
-    return dict(zip(words[::2], words[1::2]))
+bench = program("bench_optimizer_step")
 
 
 def compare(model, settings, names):
@@ -40,7 +30,7 @@ def compare(model, settings, names):
         ours.append(one)
         for name in names:
             if isinstance(theirs[name], list):
-                other = fields([torch_python, peers, model, name, options.steps])
+                other = fields(peer("optimizers_torch.py") + [model, name, options.steps])
                 theirs[name] = other if isinstance(other, str) else theirs[name] + [other]
     seconds = statistics.median(float(line["seconds"]) for line in ours)
     for name, lines in theirs.items():
@@ -48,8 +38,8 @@ def compare(model, settings, names):
         if isinstance(lines, str):
             print(f"{title}: SKIPPED: {lines} (FLEET_TORCH_PYTHON)")
             continue
-        peer = statistics.median(float(line["seconds"]) for line in lines)
-        print(f"{title}: ratio {peer / seconds:.2f} (ours {seconds * 1e3:.1f} ms, {name} {lines[0]['version']} {peer * 1e3:.1f} ms)", flush=True)
+        median = statistics.median(float(line["seconds"]) for line in lines)
+        print(f"{title}: ratio {median / seconds:.2f} (ours {seconds * 1e3:.1f} ms, {name} {lines[0]['version']} {median * 1e3:.1f} ms)", flush=True)
 
 
 compare("resnet18", {"name": "adafactor"}, ["torch.Adafactor", "timm.Adafactor"])

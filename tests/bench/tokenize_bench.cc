@@ -3,7 +3,6 @@
 // Links: text base
 //
 //   bench_tokenize TOKENIZER TEXT [IDS]    # one document a form feed; IDS: writes uint32
-#include <ctime>
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -11,15 +10,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tests/bench/times.h"
 #include "text/tokenizer.h"
 
 namespace {
-
-double processor_seconds() {
-  timespec time;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 int run(int count, char** arguments) {
   if (count < 3) {
@@ -30,13 +24,13 @@ int run(int count, char** arguments) {
   const std::string text = fleet::read_file(arguments[2]);
   std::vector<uint32_t> ids;
   ids.reserve(text.size() / 2);
-  const double start = processor_seconds();
+  const double start = fleet::processor_seconds();
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\f', at), text.size());
     tokenizer.encode_ordinary(std::string_view(text).substr(at, end - at), ids);
     at = end + 1;
   }
-  const double seconds = processor_seconds() - start;
+  const double seconds = fleet::processor_seconds() - start;
   std::cout << ids.size() << " ids, " << static_cast<double>(text.size()) / 1e6 / seconds
             << " MB/s\n";
   if (count > 3) {

@@ -185,7 +185,7 @@ edit 'option#An option of another launcher' lib/control/launch/planning/compat/t
   '  group.ignored({"--recipe_flag"}, "", "it is a recipe");'
 edit 'option#A key of a job file' lib/engine/train/job.cc '^Schema train_schema ... ^  Schema schema;' \
   '  schema.integer("recipe_key", 0, 0, kMany, "a recipe");'
-edit 'option#A key of a job file' lib/engine/train/trainer.cc '^TrainResult Trainer::train' \
+edit 'option#A key of a job file' lib/engine/train/trainer_steps.cc '^TrainResult Trainer::train' \
   '  spdlog::info("the key of the recipe is {}", job_.train.integer("recipe_key"));'
 
 new_files fuzzing nodes recipe

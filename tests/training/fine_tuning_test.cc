@@ -123,6 +123,20 @@ TEST_F(FineTuning, PageHasAWholeJob) {
   EXPECT_NE(error_.find("data.validation_split"), std::string::npos) << error_;
 }
 
+TEST_F(FineTuning, WrongWeightsAndDryRunsOfTheCommand_LeaveNoJobFile) {
+  write_photographs();
+  write_weights();
+  Fleetrun wrong(job_.folder(), "wrong", {"finetune", "photos", "--weights", "other.json"});
+  EXPECT_EQ(wrong.wait(), 2) << wrong.output();
+  EXPECT_FALSE(fs::exists(job_.path("photos.json")));
+  Fleetrun fleetrun(job_.folder(), "dry_run",
+                    {"finetune", "--log_dir", "logs", "photos/", "--weights",
+                     "resnet18-f37072fd.pth", "--dry_run"});
+  EXPECT_EQ(fleetrun.wait(), 0) << fleetrun.output();
+  EXPECT_THAT(fleetrun.output(), ::testing::HasSubstr("photos.json"));
+  EXPECT_FALSE(fs::exists(job_.path("photos.json")));
+}
+
 // Network, sizes, classes and the head's name come from the folders; the run's checkpoint carries
 // the record, and a job that starts from it needs nothing else either.
 TEST_F(FineTuning, FolderOfWeights_NeedsNothingElse) {

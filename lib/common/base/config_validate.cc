@@ -48,8 +48,19 @@ static std::vector<std::string> sections_of(const std::vector<std::string>& know
   return sections;
 }
 
+// The only section of that name within another one: "checkpoint.keep_best" for "keep_best".
+static std::string inner_section(const std::string& name, const std::vector<std::string>& known) {
+  std::set<std::string> found;
+  for (const std::string& section : sections_of(known)) {
+    for (const std::string& inner : sections_below(section, known)) {
+      if (inner.substr(inner.rfind('.') + 1) == name) found.insert(inner);
+    }
+  }
+  return found.size() == 1 ? *found.begin() : "";
+}
+
 // A suggestion for an unknown path: a similar key or section of its section, else any similar key,
-// else a similar section, else the keys of its section.
+// else a section of its name, else a similar section, else the keys of its section.
 static std::string meant(const std::string& path, const std::vector<std::string>& known) {
   const std::string section = path.substr(0, path.find('.'));
   std::vector<std::string> inside = keys_below(section, known);
@@ -59,6 +70,8 @@ static std::string meant(const std::string& path, const std::vector<std::string>
   const std::string nearest = nearest_path(path, known);
   if (!nearest.empty()) return "did you mean '" + nearest + "'?";
   const std::string name = path.substr(path.rfind('.') + 1);
+  const std::string inner = inner_section(name, known);
+  if (!inner.empty()) return "did you mean '" + inner + "'?";
   const std::string other = nearest_name(name, sections_of(known));
   if (!other.empty() && other != section) return "did you mean the section '" + other + "'?";
   for (std::string prefix = path; prefix.find('.') != std::string::npos;) {

@@ -117,6 +117,9 @@ std::string only_long_form(std::string_view name, std::span<const std::string> c
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
   std::string initials = only_long_form(name, candidates, are_initials);
   if (!initials.empty()) return initials;
+  for (const std::string& candidate : candidates) {
+    if (lower_case(candidate) == lower_case(name)) return candidate;
+  }
   const std::string* best = nullptr;
   size_t best_distance = typos_of(name) + 1;
   for (const std::string& candidate : candidates) {

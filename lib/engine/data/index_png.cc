@@ -48,6 +48,10 @@ bool IndexPng::open(std::span<const uint8_t> bytes) {
   close();
   is_usage_ = false;
   why_.clear();
+  if (bytes.empty()) {  // as of images
+    why_ = "the file is empty";
+    return false;
+  }
   constexpr size_t kSignature = 8;
   if (bytes.size() < kSignature || png_sig_cmp(bytes.data(), 0, kSignature) != 0) {
     return refuse("it is not a PNG file");

@@ -18,18 +18,28 @@ std::string size_text(int height, int width) {
               "store the class of each pixel: a PNG of 8 bits, with a palette or in grey");
 }
 
-// Returns the pixels that are labelled.
-int64_t check_labels(const MaskFile& file, const uint8_t* labels, int64_t count) {
-  int64_t unlabelled = 0;
+// The highest class of these pixels, and how many have one.
+struct Labels {
   int highest = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const bool none = labels[i] == kUnlabelledPixel;
-    unlabelled += none ? 1 : 0;
-    highest = std::max(highest, none ? 0 : static_cast<int>(labels[i]));
+  int64_t count = 0;
+
+  void add(const uint8_t* labels, int64_t size) {
+    int64_t none = 0;
+    int most = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      const int label = labels[i];
+      none += label == kUnlabelledPixel ? 1 : 0;
+      most = std::max(most, label == kUnlabelledPixel ? 0 : label);
+    }
+    highest = std::max(highest, most);
+    count += size - none;
   }
-  if (highest < file.classes) return count - unlabelled;
+};
+
+void check_labels(const MaskFile& file, const Labels& labels) {
+  if (labels.highest < file.classes) return;
   throw Error(ErrorCode::kUsage,
-              "the mask has the class " + std::to_string(highest) + ", and the model has " +
+              "the mask has the class " + std::to_string(labels.highest) + ", and the model has " +
                   std::to_string(file.classes) + " classes",
               file.name, "correct the mask (255: not labelled), or model.num_classes");
 }
@@ -83,7 +93,13 @@ bool MaskMaker::make(const MaskFile& file, const CropGeometry& geometry, uint8_t
   auto next = static_cast<size_t>(inside - rows.begin());  // the first row of the output to write
   const int first = inside == rows.end() ? 0 : *inside;
   const int end = inside == rows.end() ? 0 : std::ranges::max(rows) + 1;
-  const bool whole = png_.read(first, end, [&](int y, const uint8_t* numbers) {
+  // A crop may not show a wrong class, so the first reader of a file looks at all of it.
+  const bool looks = !file.checked || !file.checked->load(std::memory_order_relaxed);
+  Labels all;
+  int read = 0;
+  const auto take = [&](int y, const uint8_t* numbers) {
+    read = y + 1;
+    if (looks) all.add(numbers, png_.width());
     const uint8_t* made = nullptr;
     for (; next < rows.size() && rows[next] == y; ++next) {
       uint8_t* to = out + static_cast<int64_t>(next) * width;
@@ -96,9 +112,15 @@ bool MaskMaker::make(const MaskFile& file, const CropGeometry& geometry, uint8_t
       }
       made = to;
     }
-  });
-  if (!whole) return fail(png_.why());
-  *labelled = check_labels(file, out, count);
+  };
+  const bool whole = looks ? png_.read(0, png_.height(), take) : png_.read(first, end, take);
+  if (!whole && read < end) return fail(png_.why());
+  check_labels(file, all);
+  if (file.checked) file.checked->store(true, std::memory_order_relaxed);
+  Labels shown;
+  shown.add(out, count);
+  check_labels(file, shown);
+  *labelled = shown.count;
   return true;
 }
 

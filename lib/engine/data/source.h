@@ -3,6 +3,7 @@
 // names it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,6 +30,8 @@ struct MaskFile {
   std::span<const uint8_t> bytes;
   std::string name;     // for messages, safe to print on a terminal
   int64_t classes = 0;  // labels must be below this, or 255
+  // Whether the labels of the whole file have been found right; null: look each time.
+  std::atomic<bool>* checked = nullptr;
 };
 
 // Whether Source::read_mask() gives this column: the class of each pixel of a sample's image,

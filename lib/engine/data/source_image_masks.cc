@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/file_status.h"
 #include "base/regular_file.h"
@@ -27,7 +28,10 @@ std::vector<Column> mask_columns() {
 class ImagesWithMasks : public ImageFiles {
  public:
   ImagesWithMasks(std::vector<ImageFile> images, std::vector<ImageFile> masks, int64_t classes)
-      : ImageFiles(std::move(images)), masks_(std::move(masks)), classes_(classes) {}
+      : ImageFiles(std::move(images)),
+        checked_(masks.size()),
+        masks_(std::move(masks)),
+        classes_(classes) {}
 
   std::vector<Column> columns() const override { return mask_columns(); }
   // The pipeline writes masks, and the rest.
@@ -35,10 +39,12 @@ class ImagesWithMasks : public ImageFiles {
   MaskFile read_mask(int64_t index, std::vector<uint8_t>& scratch) const override {
     return {.bytes = masks_.read(index, scratch).bytes,
             .name = masks_.name(index),
-            .classes = classes_};
+            .classes = classes_,
+            .checked = &checked_[static_cast<size_t>(index)]};
   }
 
  private:
+  mutable std::vector<std::atomic<bool>> checked_;  // by sample; for all readers
   const ImageFiles masks_;
   const int64_t classes_;
 };
@@ -95,14 +101,14 @@ std::map<std::string, std::string> by_stem(const std::string& folder, bool masks
 
 // kUsage for a file of `own` without one of `others`.
 void check_pairs(const std::map<std::string, std::string>& own,
-                 const std::map<std::string, std::string>& others, const std::string& what,
-                 const std::string& next) {
+                 const std::map<std::string, std::string>& others, const std::string& kind,
+                 const std::string& what, const std::string& next) {
   std::vector<std::string> alone;
   for (const auto& [stem, path] : own) {
     if (!others.contains(stem)) alone.push_back(path);
   }
   if (alone.empty()) return;
-  throw Error(ErrorCode::kUsage, std::to_string(alone.size()) + what, alone.front(), next);
+  throw Error(ErrorCode::kUsage, counted(std::ssize(alone), kind) + what, alone.front(), next);
 }
 
 std::unique_ptr<Source> open_masks(const Settings& split, const SourceContext& context) {
@@ -119,9 +125,9 @@ std::unique_ptr<Source> open_masks(const Settings& split, const SourceContext& c
     throw Error(ErrorCode::kUsage, "it contains no image (" + std::string(kImageEndings) + ")",
                 folders.images, "set data.root or " + key_of(context.train));
   }
-  check_pairs(images, masks, " images without a mask of the same name, such as this one",
+  check_pairs(images, masks, "image", " without a mask of the same name, such as this one",
               "add its mask to " + folders.masks + ", or remove the image");
-  check_pairs(masks, images, " masks without an image of the same name, such as this one",
+  check_pairs(masks, images, "mask", " without an image of the same name, such as this one",
               "add its image to " + folders.images + ", or remove the mask");
   std::vector<ImageFile> files, labels;
   for (const auto& [stem, path] : images) {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "models/model.h"
 
 namespace fleet {
 namespace {
@@ -34,7 +35,13 @@ const NamedMetric& checked_metric(const std::string& name, const TaskContext& co
                                   MetricInput input) {
   const std::vector<std::string> suitable = metrics_of(context, input);
   const NamedMetric* metric = named_metric_registry().find(name);
-  if (!metric) refuse("unknown metric '" + name + "'", suggestion(name, suitable));
+  if (!metric) {
+    const std::vector<std::string> tasks = tasks_with_metric(name);
+    const bool of_another = nearest_name(name, suitable).empty() && !tasks.empty();
+    refuse("unknown metric '" + name + "'",
+           (of_another ? "the task " + join(tasks, " or ") + " has it; " : "") +
+               suggestion(name, suitable));
+  }
   if (!metric->takes(input)) {
     refuse("the metric '" + name + "' does not compare " + name_of(input) + ", which the task " +
                context.options.task + " gives",
@@ -97,6 +104,28 @@ bool NamedMetric::takes(MetricInput input) const {
 Registry<NamedMetric>& named_metric_registry() {
   static Registry<NamedMetric> registry("metric");
   return registry;
+}
+
+std::vector<std::string> tasks_with_metric(const std::string& name) {
+  TrainingOptions options{.model = "mlp"};
+  options.model_settings = ConfigTree().validate(model_registry().get(options.model).schema);
+  std::vector<std::string> tasks;
+  for (const std::string& task : task_registry().names()) {
+    options.task = task;
+    options.task_settings = TrainingOptions::default_task_settings(task);
+    const TaskDef& def = task_registry().get(task);
+    if (!def.metrics) continue;
+    try {
+      const MetricTable table = def.metrics(TaskContext{options});
+      const bool has = std::ranges::any_of(table.metrics, [&](const MetricDef& metric) {
+        return lower_case(metric.name) == lower_case(name);
+      });
+      if (has) tasks.push_back(task);
+    } catch (const Error&) {
+      // Its metrics depend on a model of its own.
+    }
+  }
+  return tasks;
 }
 
 void metrics_key(Schema* schema, MetricInput input, std::vector<std::string> initial) {

@@ -83,6 +83,9 @@ Registry<NamedMetric>& named_metric_registry();
 // Adds the key "metrics" to a task's schema: names of metrics; `initial` if the job names none.
 void metrics_key(Schema* schema, MetricInput input, std::vector<std::string> initial);
 
+// The tasks whose evaluations give this metric without that key; upper case does not count.
+std::vector<std::string> tasks_with_metric(const std::string& name);
+
 // The metrics of the key "metrics" that are registered; the task computes the others itself.
 std::vector<std::string> registered_metrics(const TaskContext& context);
 

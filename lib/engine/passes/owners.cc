@@ -159,20 +159,23 @@ Owners assign_owners(const Program& program, int ranks) {
 
 Owners assign_contiguous_owners(const Program& program, int ranks,
                                 const std::set<VarId>& trained_later) {
-  std::vector<VarId> parameters;  // one of those that share a gradient
+  std::vector<VarId> parameters;
   std::vector<int64_t> sizes;
-  std::map<VarId, int> owner_of_gradient;
   const Owners trained = assign_owners(program, ranks);
+  std::set<VarId> gradients;
   for (const VarId parameter : program.parameters()) {
+    const bool now = trained.contains(parameter);
+    if (!now && !trained_later.contains(parameter)) continue;
+    // A sum has one owner. If two parameters shared one, it would depend on which of them are
+    // trained, and so differ between the Programs of a job.
+    FLEET_CHECK(!now || gradients.insert(program.gradient(parameter)).second,
+                "two parameters share a gradient");
     const Var& var = program.var(parameter);
-    if (!trained_later.contains(parameter)) {
-      if (!trained.contains(parameter)) continue;
-      if (!owner_of_gradient.try_emplace(program.gradient(parameter), 0).second) continue;
-    }
     parameters.push_back(parameter);
     sizes.push_back(var.shape.elements() * static_cast<int64_t>(size_of(var.dtype)));
   }
   const int64_t most = smallest_part(sizes, ranks);
+  Owners owners;
   int owner = 0;
   int64_t bytes = 0;
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -181,11 +184,7 @@ Owners assign_contiguous_owners(const Program& program, int ranks,
       bytes = 0;
     }
     bytes += sizes[i];
-    if (trained.contains(parameters[i])) owner_of_gradient[program.gradient(parameters[i])] = owner;
-  }
-  Owners owners;
-  for (const auto& [parameter, any] : trained) {
-    owners[parameter] = owner_of_gradient.at(program.gradient(parameter));
+    if (trained.contains(parameters[i])) owners[parameters[i]] = owner;
   }
   return owners;
 }

@@ -31,7 +31,13 @@ void AveragedStatistics::update() {
   const Program& program = executor.program();
   if (executor.values<int64_t>(program.find(kEmaUpdates))[0] == 0) return;
   step_ = at.step;
-  if (run_batches()) average_over_ranks();
+  std::vector<std::vector<float>> before;
+  for (const VarId average : averages_) before.push_back(executor.values<float>(average));
+  if (run_batches()) {
+    average_over_ranks();
+  } else {  // the last batch may have been a placeholder
+    for (size_t i = 0; i < averages_.size(); ++i) executor.write(averages_[i], before[i]);
+  }
   // Also at the end of an epoch: the epoch of the pass may have batches left.
   if (at.batch > 0) data_.start_epoch(at.epoch, at.batch, at.step);
 }
@@ -42,8 +48,9 @@ bool AveragedStatistics::run_batches() {
   const int64_t none = 0;
   executor.write(executor.program().find(kStatisticsBatches), std::span(&none, 1));
   data_.start_epoch(0);  // the same batches whenever it is done
-  for (int64_t number = 0; number < batches_; ++number) {
-    const data::Batch* batch = callbacks_.next_batch();
+  for (int64_t number = 0;; ++number) {
+    const data::Batch* batch = number < batches_ ? callbacks_.next_batch() : nullptr;
+    // Without a batch it is asked all the same: a rank may have failed at the last one.
     if (!callbacks_.agree_on_step(batch != nullptr)) return false;
     if (!batch) break;
     runner_.take_statistics(*batch, number);

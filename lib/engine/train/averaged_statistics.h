@@ -24,8 +24,8 @@ class AveragedStatistics {
 
   // Takes them for the averages of this step, unless it has; leaves the data at the position of
   // training. Does nothing if the job needs none, or while nothing is averaged yet. Several ranks
-  // take the mean over them all. If the ranks end the pass early, each keeps the mean over its own
-  // batches so far.
+  // take the mean over them all. If the ranks end the pass early, the statistics stay as they were
+  // before it.
   void update();
 
  private:

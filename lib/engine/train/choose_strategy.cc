@@ -129,9 +129,13 @@ class Chooser {
     if (job_.settings.boolean("learning_rate.scale_with_global_batch")) {
       return "the learning rate follows the batch";
     }
-    for (const char* key : {"train.max_steps", "train.evaluate_every_steps",
-                            "checkpoint.every_steps", "learning_rate.warmup_steps"}) {
+    for (const char* key :
+         {"train.max_steps", "train.evaluate_every_steps", "train.swa.every_steps",
+          "checkpoint.every_steps", "learning_rate.warmup_steps"}) {
       if (job_.settings.given(key)) return std::string(key) + " counts steps";
+    }
+    for (const std::string& text : job_.train.texts("unfreeze_at")) {
+      if (text.find("step") != text.npos) return "train.unfreeze_at counts steps";
     }
     if (tree_.peek("learning_rate.unit").value_or("") == "step") {
       return "the learning rate counts steps";

@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "data/pipeline.h"
 #include "train/job_task.h"
 
@@ -47,12 +49,30 @@ void check_weights(const std::vector<double>& weights, int64_t classes) {
   }
 }
 
+// "[0.3, 1, 8]" or "0.3,1,8".
+bool is_list_of_numbers(const std::string& text) {
+  if (text.front() == '[') {
+    const auto list = Json::try_parse(text);
+    return list && list->is_array() &&
+           std::ranges::all_of(*list, [](const Json& one) { return one.is_number(); });
+  }
+  return std::ranges::all_of(split(text, ','), [](const std::string& part) {
+    double number = 0;
+    return parse_double(part, &number);
+  });
+}
+
 }  // namespace
 
 void expand_class_weights(ConfigTree* tree) {
   const auto given = tree->peek(kKey);
   if (!given) return;
   const bool list = !given->empty() && (given->front() == '[' || given->find(',') != given->npos);
+  // Here, because later messages name the keys of the section.
+  if (list ? !is_list_of_numbers(*given) : !given->empty() && *given != "balanced") {
+    throw Error(ErrorCode::kUsage, "'" + std::string(kKey) + "' cannot be " + *given,
+                tree->origin(kKey), "write balanced, or a list with a number for each class");
+  }
   tree->rename(kKey, std::string(kKey) + (list ? ".values" : ".rule"));
 }
 

@@ -44,9 +44,12 @@ void check_metric(const std::string& key, const std::string& metric,
     if (std::ranges::find(known, name) == known.end()) known.push_back(name);
   }
   const std::string near = nearest_name(metric, known);
-  throw Error(
-      ErrorCode::kUsage, "evaluations give no '" + metric + "'", key + ".metric",
-      (near.empty() ? "" : "did you mean '" + near + "'? ") + "choose one of " + join(known, ", "));
+  const std::vector<std::string> tasks = tasks_with_metric(metric);
+  const std::string hint = !near.empty()    ? "did you mean '" + near + "'? "
+                           : !tasks.empty() ? "the task " + join(tasks, " or ") + " has it; "
+                                            : "";
+  throw Error(ErrorCode::kUsage, "evaluations give no '" + metric + "'", key + ".metric",
+              hint + "choose one of " + join(known, ", "));
 }
 
 // A schedule observes the loss, or the task's main metric if larger is better for it.

@@ -1,6 +1,7 @@
 // apply_overrides(): applies --set to a job file.
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "train/job.h"
 #include "train/job_choices.h"
@@ -25,6 +26,13 @@ Override parse(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+// A shell leaves the inner quotes of 'key="text"', with which JSON writes the text.
+std::string without_quotes(const std::string& value) {
+  if (value.size() < 2 || value.front() != '"' || value.back() != '"') return value;
+  const auto text = Json::try_parse(value);
+  return text && text->is_string() ? text->get<std::string>() : value;
+}
+
 // The content of one override: a value, or the values of an object, each below the path.
 ConfigTree tree_of(const Override& given) {
   if (given.value.starts_with('{')) {
@@ -32,7 +40,7 @@ ConfigTree tree_of(const Override& given) {
                                  std::string(kOrigin) + " " + given.path);
   }
   ConfigTree tree;
-  tree.set(given.path, given.value, kOrigin);
+  tree.set(given.path, without_quotes(given.value), kOrigin);
   return tree;
 }
 

@@ -1,6 +1,7 @@
 #include "train/network_of_weights.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "models/evaluated_network.h"
@@ -70,6 +71,7 @@ std::string network_of_weights(const TensorFile& file) {
   for (const auto& [name, tensor] : plain.tensors) shapes[name] = tensor.shape;
   int64_t most = 0;
   std::string best;
+  std::optional<Error> refused;  // the keys of the file
   // A network that fits with its usual keys comes first: vit_b_32, not vit_b_16 of other patches.
   for (const bool usual : {true, false}) {
     for (const std::string& model : model_registry().names()) {
@@ -77,12 +79,21 @@ std::string network_of_weights(const TensorFile& file) {
       if (!layout || (!usual && !layout->keys_of_file)) continue;
       std::map<std::string, std::string> keys;
       if (!usual) keys = layout->keys_of_file(model, shapes);
-      const int64_t fits = fitting(*layout, program_by_file(model, keys), plain);
-      if (fits <= most) continue;
-      most = fits;
-      best = model;
+      try {
+        const int64_t fits = fitting(*layout, program_by_file(model, keys), plain);
+        if (fits <= most) continue;
+        most = fits;
+        best = model;
+      } catch (const Error& error) {
+        if (usual || error.code() != ErrorCode::kUsage) throw;
+        refused = error;
+      }
     }
     if (!best.empty()) break;
+  }
+  if (best.empty() && refused) {
+    throw Error(ErrorCode::kUsage, "no network has its patches or windows: " + refused->failure(),
+                {}, refused->next());
   }
   return best;
 }

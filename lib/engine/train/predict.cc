@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 
 #include "base/counted.h"
@@ -18,6 +17,7 @@
 #include "train/averaged_rows.h"
 #include "train/job_data.h"
 #include "train/job_task.h"
+#include "train/ordered_records.h"
 #include "train/predicted_values.h"
 #include "train/prediction_file.h"
 #include "train/prediction_masks.h"
@@ -36,41 +36,6 @@ data::UnlabelledSamples find_samples(const Job& job, const PredictOptions& optio
   context.bytes = false;
   return data::open_unlabelled(job.data, job.settings.texts("predict.input"), context);
 }
-
-// Puts records that come in any order into that of the samples.
-class OrderedRecords {
- public:
-  // write: writes a record that did not fail.
-  using Rows = std::vector<std::vector<double>>;
-  using Write = std::function<void(PredictionFile& file, int64_t sample, const std::string& name,
-                                   const Rows& rows)>;
-  OrderedRecords(std::unique_ptr<PredictionFile> file, Write write)
-      : file_(std::move(file)), write_(std::move(write)) {}
-
-  struct Record {
-    std::string name, why;  // why: it failed
-    Rows rows;              // the numbers of each of its rows
-  };
-  void add(int64_t sample, Record record) {
-    waiting_.emplace(sample, std::move(record));
-    for (auto first = waiting_.begin(); first != waiting_.end() && first->first == next_;
-         first = waiting_.erase(first), ++next_) {
-      const Record& ready = first->second;
-      if (ready.why.empty()) {
-        write_(*file_, next_, ready.name, ready.rows);
-      } else {
-        file_->add_failure(ready.name, ready.why);
-      }
-    }
-  }
-  void finish() { file_->finish(); }
-
- private:
-  std::unique_ptr<PredictionFile> file_;
-  const Write write_;
-  std::map<int64_t, Record> waiting_;
-  int64_t next_ = 0;
-};
 
 class Predictor {
  public:
@@ -408,48 +373,6 @@ class Predictor {
 };
 
 }  // namespace
-
-Schema predict_schema() {
-  return Schema()
-      .texts("input", {},
-             "predict these images, folders of images or lists of them (.txt), or these files of "
-             "texts (.jsonl, .tsv, .csv, or .txt with a text a line; for labels of words and for "
-             "questions, files as for training, without labels), instead of training; the short "
-             "form is --predict")
-      .as_path()
-      .text("checkpoint", "auto",
-            "weights to predict with: a checkpoint's folder, a file of weights, or \"auto\": those "
-            "of checkpoint.resume, or else the newest checkpoint of the job, or else those of "
-            "checkpoint.weights")
-      .as_path()
-      .text("output", "predictions.jsonl",
-            "output file, one line per image or text; \"-\": standard output; for classes of "
-            "pixels a folder, \"masks\" by default, of a PNG for each image and the file of lines")
-      .as_path()
-      .choice(
-          "format", "auto", {"auto", "jsonl", "csv", "npy"},
-          "format of the output: JSON lines, CSV, or an array of NumPy (float32, a row for each "
-          "sample: probabilities of all classes, predicted numbers, or embeddings); auto: by the "
-          "output's name, which ends in .csv or .npy, else JSON lines")
-      .choice(
-          "embedding", "none", {"none", "cls", "mean", "features"},
-          "write an embedding of each sample in place of the task's prediction: of a text the "
-          "last hidden state of its first token (cls), or the mean over its tokens; of an image "
-          "the input of the last fully connected layer (features)")
-      .choice("average", "none", {"none", "flip", "five_crop", "ten_crop"},
-              "average the predictions of an image over views of it: the image and its mirror "
-              "image (flip), the corners and the centre of the resized image (five_crop), or "
-              "these and their mirror images (ten_crop)")
-      .text("cam", "",
-            "folder for class activation maps (Grad-CAM) of the predicted classes, a PNG for each "
-            "image; \"\": none")
-      .as_path()
-      .integer("cam_class", -1, -1, 1e6, "class of these maps; -1: that of each prediction")
-      .choice("cam_style", "overlay", {"overlay", "map"},
-              "the map in colours over the image, or the map alone in grey")
-      .boolean("normalize", false, "scale embeddings to length 1")
-      .integer("top_k", 5, 1, 1e6, "number of most likely classes, or answers, per line");
-}
 
 bool predicts(const Job& job) { return !job.settings.texts("predict.input").empty(); }
 

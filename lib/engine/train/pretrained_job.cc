@@ -104,7 +104,12 @@ void KeySetter::find_network() {
           weights_, nearest_networks(record_->architecture) + "; or set model.name");
     }
   } else {
-    network = network_of_weights(open_outline(weights_file(weights_)));
+    const TensorFile outline = open_outline(weights_file(weights_));
+    try {
+      network = network_of_weights(outline);
+    } catch (const Error& error) {
+      throw Error(error.code(), error.failure(), weights_, error.next());
+    }
     origin = weights_ + ", names and shapes";
     if (network.empty()) {
       throw Error(ErrorCode::kUsage, "nothing tells of which network the weights are", weights_,
@@ -166,6 +171,10 @@ void KeySetter::set_classes() {
   if (source() == "image_folder") {
     const std::string folder = in_root(value("data.train.folder", "train"));
     const int64_t count = class_folders(folder);
+    if (count == 1) {
+      throw Error(ErrorCode::kUsage, "it has the folder of one class, and nothing to tell it from",
+                  folder, "add a folder for each other class, or set model.num_classes");
+    }
     if (count > 0) {
       return set("model.num_classes", std::to_string(count), "the class folders of " + folder);
     }

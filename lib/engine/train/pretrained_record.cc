@@ -91,8 +91,24 @@ std::string plain_filter(const std::string& name) {
   return name == "random" ? "bicubic" : "";
 }
 
+// 16 of 16 and of [16, 16]; "" of others. kUsage if it has several values.
+std::string side_in(const Json& value, const std::string& argument, const std::string& origin) {
+  const bool is_list = value.is_array() && !value.empty();
+  const Json& first = is_list ? *value.begin() : value;
+  if (!first.is_number_integer()) return "";
+  if (is_list &&
+      !std::all_of(value.begin(), value.end(), [&](const Json& side) { return side == first; })) {
+    throw Error(ErrorCode::kUsage,
+                "model_args." + argument + " is " + value.dump() +
+                    ", and a network here has as many rows as columns",
+                origin, "use other weights");
+  }
+  return first.dump();
+}
+
 // What timm's function of the network was told, as far as a network here has it as a key.
-std::map<std::string, std::string> keys_of_arguments(const Json& config) {
+std::map<std::string, std::string> keys_of_arguments(const Json& config,
+                                                     const std::string& origin) {
   constexpr std::pair<const char*, const char*> kKeys[] = {{"patch_size", "patch"},
                                                            {"window_size", "window"}};
   std::map<std::string, std::string> keys;
@@ -100,7 +116,8 @@ std::map<std::string, std::string> keys_of_arguments(const Json& config) {
   if (!arguments || !arguments->is_object()) return keys;
   for (const auto& [argument, key] : kKeys) {
     const Json* found = arguments->find(argument);
-    if (found && found->is_number_integer()) keys[key] = found->dump_lossy();
+    const std::string side = found ? side_in(*found, argument, origin) : "";
+    if (!side.empty()) keys[key] = side;
   }
   const Json* windows = arguments->find("pretrained_window_sizes");
   const std::string text = windows && windows->is_array() ? windows->dump_lossy() : "";
@@ -177,7 +194,7 @@ std::string first_with(const std::string& folder, const std::string& ending) {
 
 }  // namespace
 
-std::optional<PretrainedRecord> record_in(const Json& config) {
+std::optional<PretrainedRecord> record_in(const Json& config, const std::string& origin) {
   if (!config.is_object()) return std::nullopt;
   PretrainedRecord record;
   record.architecture = text_in(config, "architecture");
@@ -195,7 +212,9 @@ std::optional<PretrainedRecord> record_in(const Json& config) {
   record.resize = static_cast<int64_t>(std::clamp(number_in(config, "resize", 0), 0.0, 65536.0));
   record.crop_mode = plain_mode(text_in(config, "crop_mode"));
   record.classifier = names_in(config, "classifier");
-  if (record.library == WeightsLibrary::kTimm) record.model_keys = keys_of_arguments(config);
+  if (record.library == WeightsLibrary::kTimm) {
+    record.model_keys = keys_of_arguments(config, origin);
+  }
   const Json* keys = record.library == WeightsLibrary::kOwn ? config.find("model_keys") : nullptr;
   if (keys && keys->is_object()) {
     for (const auto& [key, value] : keys->items()) record.model_keys[key] = value.dump_lossy();
@@ -260,9 +279,10 @@ std::optional<PretrainedRecord> find_record(const std::string& path,
   const std::string file = weights_file(path);
   if (is_folder(path) || has_folders_name(file)) {
     const std::optional<Json> config = config_beside(path);
-    auto record = config ? record_in(*config) : std::nullopt;
+    const std::string origin = (fs::path(file).parent_path() / kConfigName).string();
+    auto record = config ? record_in(*config, origin) : std::nullopt;
     if (record) {
-      record->origin = (fs::path(file).parent_path() / kConfigName).string();
+      record->origin = origin;
       return record;
     }
   }
@@ -282,7 +302,7 @@ std::optional<PretrainedRecord> find_record(const std::string& path,
   const auto found = metadata->find(kPretrainedField);
   if (found == metadata->end()) return std::nullopt;
   const std::optional<Json> json = Json::try_parse(found->second);
-  auto record = json ? record_in(*json) : std::nullopt;
+  auto record = json ? record_in(*json, file) : std::nullopt;
   if (!record) return std::nullopt;
   if (record->class_names.empty()) record->class_names = read_card(*metadata).classes;
   record->origin = file;

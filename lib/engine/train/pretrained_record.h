@@ -37,8 +37,10 @@ struct PretrainedRecord {
 };
 
 // Reads a config.json of timm, with the fields in pretrained_cfg or at top level, or our metadata.
-// Fields of other types count as unknown. nullopt if it is not such a record.
-std::optional<PretrainedRecord> record_in(const fleet::Json& config);
+// Fields of other types count as unknown. nullopt if it is not such a record. kUsage naming
+// `origin` for patches or windows that differ in rows and columns.
+std::optional<PretrainedRecord> record_in(const fleet::Json& config,
+                                          const std::string& origin = "config.json");
 // The same fields, as timm names them.
 fleet::Json json_of(const PretrainedRecord& record);
 

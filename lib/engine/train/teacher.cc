@@ -1,6 +1,7 @@
 #include "train/teacher.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "base/error.h"
@@ -126,6 +127,13 @@ TensorFile evaluated_weights(const Teacher& teacher,
   return with_averages(teacher.weights, path_exists(teacher.weights + "/ema.safetensors"), read);
 }
 
+// Whether a file of a checkpoint is named, and evaluations of the checkpoint use another one.
+bool leaves_averages_out(const std::string& weights) {
+  const std::filesystem::path path(weights);
+  return path.filename() == "model.safetensors" &&
+         path_exists((path.parent_path() / "ema.safetensors").string());
+}
+
 // The image of the Program's training: N, C, H, W.
 Shape image_of(const Program& program, const Training& training) {
   const VarId pixels = training.feed("pixels");
@@ -208,6 +216,12 @@ void distil(const Job& job, const ProgramOptions& options, BuiltProgram* built) 
   append_teacher(built->program, job, teacher, &built->training);
   if (options.rank != 0) return;
   spdlog::info("teacher: {} of {}", teacher.model, teacher.weights);
+  if (leaves_averages_out(teacher.weights)) {
+    spdlog::warn(
+        "teacher: {} has the weights without their average, which is in ema.safetensors of the "
+        "folder; name the folder to take the average (train.distillation.weights)",
+        teacher.weights);
+  }
   if (!teacher.guessed) return;
   spdlog::warn(
       "{}: nothing says how the teacher's images were normalised: ImageNet's mean and std are "

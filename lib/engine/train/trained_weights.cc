@@ -6,6 +6,7 @@
 #include "base/file_status.h"
 #include "base/log.h"
 #include "data/pipeline.h"
+#include "models/model.h"
 #include "models/text/language_models.h"
 #include "models/weight_layout.h"
 #include "optim/ema.h"
@@ -46,6 +47,25 @@ std::optional<Named> named_weights(const Job& job) {
   return std::nullopt;
 }
 
+// Patches and windows that the training had not: their weights are resized, as lines say.
+std::string other_sizes(const Job& job, const TrainedWeights& weights) {
+  if (!weights.record || weights.record->library != WeightsLibrary::kOwn) return "";
+  std::string warning;
+  for (const ConfigKey& key : model_registry().get(job.model_name).schema.keys()) {
+    if ((key.path != "patch" && key.path != "window") || !job.model.has(key.path)) continue;
+    const auto found = weights.record->model_keys.find(key.path);
+    const std::string trained = found != weights.record->model_keys.end() ? found->second
+                                : key.initial                             ? key.initial->text()
+                                                                          : "",
+                      own = job.model.json(key.path);
+    if (trained.empty() || trained == own) continue;
+    warning += (warning.empty() ? "" : "; ") + ("model." + key.path) + " was " + trained +
+               " in the training of " + weights.source + " and is " + own;
+  }
+  return warning.empty() ? warning
+                         : warning + ": the weights are resized, and have not been trained for it";
+}
+
 TrainedWeights weights_in(const Job& job, const std::string& path) {
   HeadWeights heads;
   TrainedWeights weights{.source = path,
@@ -58,6 +78,7 @@ TrainedWeights weights_in(const Job& job, const std::string& path) {
   weights.card = read_card(weights.file.metadata);
   if (find_weight_layout(job.model_name)) {
     weights.record = find_record(path, &weights.file.metadata);
+    weights.warning = other_sizes(job, weights);
   }
   return weights;
 }
@@ -148,7 +169,8 @@ TrainedWeights read_trained_weights(const Job& job, const std::string& source,
                                     const std::string& key) {
   if (!is_folder(source)) {
     TrainedWeights weights = weights_in(job, source);
-    weights.warning = missing_normalization(job, source, weights.file.metadata);
+    const std::string missing = missing_normalization(job, source, weights.file.metadata);
+    if (!missing.empty()) weights.warning = missing;
     return weights;
   }
   if (path_exists(source + "/model.safetensors")) return weights_of_checkpoint(job, source);

@@ -39,6 +39,7 @@ TEST(JoinFirst, LongList_CountsTheNamesThatItLeavesOut) {
 TEST(NearestName, OneTypo_IsMeant) {
   EXPECT_EQ(nearest_name("gren", kColours), "green");
   EXPECT_EQ(nearest_name("bleu", kColours), "blue");
+  EXPECT_EQ(nearest_name("BLUE", kColours), "blue");
 }
 
 TEST(NearestName, NothingAlike_IsEmpty) { EXPECT_EQ(nearest_name("transparent", kColours), ""); }

@@ -201,6 +201,22 @@ TEST_F(Masks, ClassAboveThoseOfTheModel_NamesTheFile) {
   EXPECT_THAT(error("", 20), HasSubstr("20 classes"));
 }
 
+// Also in a part that no crop shows.
+TEST_F(Masks, ClassThatNoCropShows_NamesTheFile) {
+  height_ = 2;
+  std::vector<uint8_t> own(8 * 10, 1);
+  const std::string evaluates = R"(, "eval": {"crop_pct": 1, "crop_mode": "center"})";
+  own[75] = 101;
+  testing::write(mask("val", "q"), encode_index_png(own, 8, 10));
+  const auto first = [&](int64_t classes) {
+    const auto pipeline = open(evaluates, classes, false);
+    const auto mask = mask_of(*pipeline->next());
+    return std::vector<uint8_t>(mask.begin(), mask.end());
+  };
+  EXPECT_THAT(thrown_by([&] { first(101); }), IsUsageError(mask("val", "q")));
+  EXPECT_THAT(first(102), ::testing::Not(::testing::Contains(101)));
+}
+
 TEST_F(Masks, Colours_AreRefused) {
   testing::write(mask("train", "p2"), testing::png_of(testing::picture(8, 10, 3), 8, 10, 3));
   EXPECT_THAT(error(), HasSubstr("3 channels"));
@@ -211,6 +227,9 @@ TEST_F(Masks, OtherSizeThanTheImage_IsAFaultySample) {
   EXPECT_THAT(error(R"(, "on_damaged": "fail")"), HasSubstr("9 x 10 pixels"));
   const auto pipeline = open();  // another sample replaces it
   expect_joint(*pipeline->next());
+  testing::write(mask("train", "p2"), "");  // as is an empty file
+  const auto again = open();
+  expect_joint(*again->next());
 }
 
 // A pack has no place for them: before anything is written.

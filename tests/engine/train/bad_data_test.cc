@@ -150,5 +150,28 @@ TEST_F(BadData, FailureInAnEvaluationOnly_IsNoSuccess) {
   }
 }
 
+// The pass of train.swa for statistics, at the end, reads images that these epochs do not.
+TEST_F(BadData, FailureInThePassForStatistics_IsNoSuccess) {
+  const std::vector<std::string> keys = {
+      R"(model={"name": "resnet18", "num_classes": 4, "width": 4})", "data.on_damaged=fail",
+      "train.evaluate_every=0", "checkpoint.resume=auto"};
+  for (int world : {1, 2}) {
+    write(63, image());
+    std::filesystem::remove_all(output_);
+    run(list_job(world, with(keys, {"train.epochs=1"})), world);
+    write(63, "x");  // in the last batch, of the last rank
+    const auto ends = ends_of(
+        list_job(world,
+                 with(keys, {"train.max_steps=5", "train.swa=1", "train.swa.every_steps=1"})),
+        world, [&](Trainer& trainer, int) {
+          EXPECT_THROW(trainer.run(), Error);
+          const Weights weights = weights_of(trainer.session().executor());
+          EXPECT_EQ(weights.at("ema.bn1.running_mean"), weights.at("bn1.running_mean"));
+          throw Error(ErrorCode::kUsage, "ended", "", "");
+        });
+    for (const RankEnd& end : ends) EXPECT_EQ(end.code, ErrorCode::kUsage) << world;
+  }
+}
+
 }  // namespace
 }  // namespace fleet

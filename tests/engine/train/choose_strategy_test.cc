@@ -164,6 +164,10 @@ TEST(ChooseStrategy, MicroBatches_OnlyWhereTheyChangeNothing) {
   };
   expect_none({}, {.own = true}, "the program makes the batches");
   expect_none({"train.max_steps=10"}, whole, "train.max_steps counts steps");
+  expect_none({"train.swa.from_epoch=1", "train.swa.every_steps=2"}, whole,
+              "train.swa.every_steps counts steps");
+  expect_none({"optimizer.frozen=fc1.*", "train.unfreeze_at=4 steps"}, whole,
+              "train.unfreeze_at counts steps");
   expect_none({}, {}, "the number of training samples is unknown");
   expect_none({}, with_samples(4 * 8192 + 1),
               "an epoch of 32769 samples would not have 2 times as many batches");

@@ -1,4 +1,5 @@
 // Jobs with a teacher (train.distillation).
+#include "tests/captured_log.h"
 #include "tests/engine/train/trainer_job.h"
 #include "train/checkpoint.h"
 #include "train/job_task.h"
@@ -138,6 +139,27 @@ TEST_F(Distillation, TeacherOfACheckpoint_HasTheEvaluatedWeights) {
     const TensorBytes bytes = tensor.values();
     EXPECT_EQ(std::memcmp(bytes.span().data(), values.data(), bytes.span().size()), 0) << name;
   }
+}
+
+// A file is what it is; a line tells of the folder.
+TEST_F(Distillation, TeacherOfAFileOfACheckpoint_HasItsWeightsAndSaysSo) {
+  const std::string folder = output_ + "_teacher";
+  run(job({"train.epochs=1", "train.ema.decay=0.5"}, R"({"name": "mlp", "num_classes": 4})"), 1);
+  fs::rename(*latest_checkpoint(output_ + "/checkpoints"), folder);
+  for (const std::string name : {"model", "ema"}) {
+    fs::remove_all(output_);
+    const LogCapture log;
+    const std::string file = folder + "/" + name + ".safetensors";
+    const Outcome outcome = run(student({"train.distillation.weights=" + file}), 1);
+    const bool told = log.captured_log().find("teacher: " + file + " has") != std::string::npos;
+    EXPECT_EQ(told, name == "model");
+    const TensorFile weights = read_weights(file);
+    for (const auto& [tensor, values] : weights.tensors) {
+      const std::vector<float>& own = outcome.weights[0].at(kTeacherVars + tensor);
+      EXPECT_EQ(std::memcmp(values.values().span().data(), own.data(), own.size() * 4), 0);
+    }
+  }
+  fs::remove_all(folder);
 }
 
 // The weights' step does not change what the teacher says.

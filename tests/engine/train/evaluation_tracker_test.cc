@@ -96,6 +96,8 @@ TEST_F(EvaluationTrackerTest, WhatIsNotThere_IsRefused) {
   const Error error = refusal({"checkpoint.keep_best=acc7"}, kMetrics);
   EXPECT_THAT(error, IsUsageError("checkpoint.keep_best.metric"));
   EXPECT_THAT(error.next(), ::testing::AllOf(HasSubstr("'acc1'?"), HasSubstr("loss, acc1, acc4")));
+  // Of another task.
+  EXPECT_THAT(refusal({"checkpoint.keep_best=miou"}, kMetrics), Advises(HasSubstr("segmentation")));
   EXPECT_THAT(refusal({"train.early_stopping=loss"}, {}), IsUsageError("train.early_stopping"));
   EXPECT_THAT(refusal({"checkpoint.keep_best=loss"}, {}), IsUsageError("checkpoint.keep_best"));
   EXPECT_THROW(run(job({"checkpoint.keep_best=loss", "train.evaluate_every=0"}), 1), Error);

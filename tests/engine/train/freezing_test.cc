@@ -1,6 +1,7 @@
 // train.unfreeze_at: frozen parameters that are trained from an epoch or a step on.
 #include <gmock/gmock.h>
 
+#include "models/model.h"
 #include "tests/captured_log.h"
 #include "tests/engine/train/trainer_job.h"
 
@@ -20,6 +21,26 @@ const std::vector<std::string> kColour = {
     "train.epochs=2",
     R"(optimizer.frozen=["conv1.*", "bn1.*", "layer[12].*"])"};
 const std::vector<std::string> kFromOne = {"train.unfreeze_at=1"};
+
+// `first` and `second` are added to each other, so their gradients are equal. The layers that
+// follow are so small that it matters for the owners whether both count.
+FLEET_MODEL(test_equal_gradients) {
+  def.help = "a test";
+  def.image = {1, 8, 8};
+  def.schema = model_schema(4);
+  def.build = image_classifier([](Network& network, VarId image, const Settings&) {
+    const auto bias = [&](const std::string& name) {
+      return network.parameter(name, {64}, init::uniform(1));
+    };
+    const auto plus = [&](VarId x, VarId y) {
+      return network.relu(network.apply("elementwise_add", {x, y}));
+    };
+    const VarId first = bias("first"), second = bias("second");
+    VarId x = plus(network.flatten(image), network.add(first, second));
+    for (const char* name : {"a", "b", "c", "d"}) x = plus(x, bias(name));
+    return network.linear("fc", x, {.features = 4});
+  });
+}
 
 bool is_frozen_first(const std::string& name) {
   return name.starts_with("conv1") || name.starts_with("bn1") || name.starts_with("layer1") ||
@@ -156,6 +177,28 @@ TEST_F(Freezing, ShardingWithAFrozenMiddle_TrainsAsWithoutIt) {
                 kResnet, adam),
             2);
     EXPECT_LE(distance(plain.weights[0], together(sharded)), 1e-5) << frozen;
+  }
+}
+
+// Each parameter keeps the owner, and so the states, that it has from its first update on.
+TEST_F(Freezing, ShardingOfEqualGradients_TrainsAsWithoutIt) {
+  const std::string model = R"({"name": "test_equal_gradients", "num_classes": 4})",
+                    adam = R"({"name": "adam"})";
+  for (const std::string frozen : {"['first']", "['second']", "['first', 'b', 'fc.*']"}) {
+    for (const std::string amp : {"false", "true"}) {
+      SCOPED_TRACE(frozen + amp);
+      const int ranks = amp == "true" ? 3 : 2;
+      const std::vector<std::string> keys = {"optimizer.frozen=" + frozen, "train.unfreeze_at=1",
+                                             "learning_rate.base=0.01", "strategy.amp=" + amp};
+      std::filesystem::remove_all(output_);
+      const Outcome plain = run(job(keys, model, adam), ranks);
+      std::filesystem::remove_all(output_);
+      const Outcome sharded =
+          run(job(with(keys, {"strategy.sharding=true", "strategy.sharding_configs={'stage': 2}"}),
+                  model, adam),
+              ranks);
+      EXPECT_LE(distance(plain.weights[0], together(sharded)), 1e-5);
+    }
   }
 }
 

@@ -369,6 +369,15 @@ TEST_F(WeightsFolder, KeysThatTheJobLeavesOut_FollowFromTheFolder) {
   make_job(tree);  // it is complete
 }
 
+TEST_F(WeightsFolder, FolderOfOneClass_IsRefused) {
+  write("config.json", kConfigOfResnet);
+  write("model.safetensors", "x");
+  fs::create_directories(root_ + "/photos/train/cat");
+  EXPECT_THAT(thrown_by([&] { derived(folder_); }), IsUsageError(root_ + "/photos/train"));
+  fs::create_directories(root_ + "/photos/train/dog");
+  EXPECT_EQ(derived(folder_).peek("model.num_classes"), "2");
+}
+
 // Networks that differ from one here in a key.
 TEST_F(WeightsFolder, PatchAndWindows_FollowFromTheArchitecture) {
   using Keys = std::map<std::string, std::string>;
@@ -388,6 +397,12 @@ TEST_F(WeightsFolder, PatchAndWindows_FollowFromTheArchitecture) {
   EXPECT_EQ(keys_of("vit_base_patch32_224"), (Keys{{"name", "vit_b_32"}}));
   EXPECT_EQ(keys_of("deit3_small_patch16_224", R"(, "model_args": {"patch_size": 8})"),
             (Keys{{"name", "deit3_small_patch16_224"}, {"patch", "8"}}));
+  EXPECT_EQ(keys_of("deit3_small_patch16_224", R"(, "model_args": {"patch_size": [8, 8]})"),
+            (Keys{{"name", "deit3_small_patch16_224"}, {"patch", "8"}}));
+  EXPECT_THAT(thrown_by([&] {
+                keys_of("deit3_small_patch16_224", R"(, "model_args": {"patch_size": [8, 16]})");
+              }),
+              IsUsageError(folder_ + "/config.json"));
   EXPECT_EQ(keys_of("swin_base_patch4_window12_384"),
             (Keys{{"name", "swin_b"}, {"window", "12"}, {"window_rule", "timm"}}));
   EXPECT_EQ(keys_of("swinv2_base_window12to24_192to384"),
@@ -403,6 +418,7 @@ TEST_F(WeightsFolder, TestFolders_ReplaceTheValidationPart) {
   write("config.json", kConfigOfResnet);
   write("model.safetensors", "x");
   fs::create_directories(root_ + "/photos/train/cat");
+  fs::create_directories(root_ + "/photos/train/dog");
   fs::create_directories(root_ + "/photos/val/cat");
   const ConfigTree tree = derived(folder_);
   EXPECT_EQ(tree.peek("data.train.folder"), std::nullopt);
@@ -464,6 +480,20 @@ TEST_F(WeightsFolder, Patch_FollowsFromTheShapesUnlessTheJobSetsIt) {
                                            "job.json");
   derive_from_weights(&other);
   EXPECT_EQ(other.peek("model.patch"), "16");
+}
+
+// With a patch that no network can have.
+TEST_F(WeightsFolder, PatchThatIsTooLarge_IsRefusedInOneLine) {
+  const std::string path = root_ + "/mine.safetensors";
+  TensorFile file = outline_under_timms_names("vit_tiny_patch16_224", R"({"patch": 8})");
+  for (auto& [name, tensor] : file.tensors) {
+    if (name == "patch_embed.proj.weight") tensor.shape[2] = tensor.shape[3] = 300;
+    tensor = counted_tensor(tensor.shape);
+  }
+  write_safetensors(path, file);
+  const Error error = thrown_by([&] { derived(path); });
+  EXPECT_THAT(error, IsUsageError(path));
+  EXPECT_THAT(error.failure(), HasSubstr("300"));
 }
 
 // torchvision has no rule for other windows.

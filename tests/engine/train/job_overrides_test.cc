@@ -112,6 +112,24 @@ TEST(JobOverrides, OtherFormOfASetting_ReplacesTheFiles) {
   EXPECT_THAT(automatic.train.numbers("class_weights.values"), ::testing::IsEmpty());
 }
 
+// As a shell leaves them of 'train.metrics="f1"'.
+TEST(JobOverrides, InnerQuotes_AreNotPartOfTheText) {
+  const Job job = overridden({R"(train.metrics="macro_f1")", R"(train.unfreeze_at="500 steps")",
+                              R"(train.name="a \"b\"")", R"(train.output=say "x")"})
+                      .job;
+  EXPECT_THAT(job.train.texts("metrics"), ::testing::ElementsAre("macro_f1"));
+  EXPECT_THAT(job.train.texts("unfreeze_at"), ::testing::ElementsAre("500 steps"));
+  EXPECT_EQ(job.train.text("name"), "a \"b\"");
+  EXPECT_EQ(job.train.text("output"), "say \"x\"");
+}
+
+TEST(JobOverrides, WrongClassWeights_AreNamedByTheKeyThatIsGiven) {
+  for (const char* wrong : {"train.class_weights=balansed", R"(train.class_weights=[1,"a"])",
+                            "train.class_weights=1,a"}) {
+    EXPECT_EQ(refusal({wrong}).failure().find("'train.class_weights'"), 0u) << wrong;
+  }
+}
+
 TEST(JobOverrides, KeyThatBelongsToAnother_IsRefusedByTheCommandLineAndTheFile) {
   const Error error = refusal({"optimizer.name=adam", "optimizer.momentum=0.8"});
   EXPECT_THAT(error, IsUsageError("--set"));
@@ -122,6 +140,7 @@ TEST(JobOverrides, KeyThatBelongsToAnother_IsRefusedByTheCommandLineAndTheFile) 
                               "values": [1]}})"),
               IsUsageError("job.json"));
   EXPECT_THAT(refusal({"optimizer.momentun=1"}), Advises("did you mean 'optimizer.momentum'?"));
+  EXPECT_THAT(refusal({"train.keep_best=loss"}), Advises("did you mean 'checkpoint.keep_best'?"));
 }
 
 TEST(JobOverrides, Null_RemovesAKeyOrASection) {

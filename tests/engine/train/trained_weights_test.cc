@@ -152,6 +152,25 @@ TEST_F(TrainedWeightsTest, CheckpointOfAnotherModel_IsRefused) {
               IsUsageError(newest));
 }
 
+// They are resized without a training: rarely what is meant.
+TEST_F(TrainedWeightsTest, PatchesOtherThanInTraining_AreWarnedOf) {
+  TensorFile file;
+  file.metadata["pretrained_cfg"] = R"({"architecture": "vit_tiny_patch16_224", "fleetrun": true,
+      "num_classes": 2, "model_keys": {"patch": 8}})";
+  write_safetensors("own.safetensors", file);
+  const auto warning = [](const std::string& keys) {
+    ConfigTree tree = ConfigTree::from_json(
+        R"({"model": {"name": "vit_tiny_patch16_224", "num_classes": 2)" + keys + R"(},
+            "data": {"source": "synthetic"}, "predict": {"checkpoint": "own.safetensors"},
+            "train": {"name": "net"}})",
+        "job.json");
+    return read_trained_weights(make_job(tree), "own.safetensors", "predict.checkpoint").warning;
+  };
+  EXPECT_EQ(warning(R"(, "patch": 8)"), "");
+  EXPECT_NE(warning(R"(, "patch": 32)"), "");
+  EXPECT_NE(warning(""), "");  // 16
+}
+
 TEST_F(TrainedWeightsTest, JobWithoutWeights_IsToldWhereItLooked) {
   EXPECT_THAT(thrown_by([&] { trained_weights(job({"train.output=none"}), "predict.checkpoint"); }),
               IsUsageError("none/checkpoints"));

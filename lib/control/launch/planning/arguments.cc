@@ -35,12 +35,6 @@ const std::vector<Option>& own_options() {
   return all;
 }
 
-// The same, and options of other launchers.
-const std::vector<Option>& known_options() {
-  static const auto all = joined(own_options(), compat_reader_options());
-  return all;
-}
-
 // Moves the options that start nothing out of `given`.
 Settings take_inspect_options(std::vector<GivenOption>* given) {
   const std::vector<Option>& inspect = inspect_options().options();
@@ -114,9 +108,9 @@ ParsedOptions read_line(std::vector<std::string>* arguments) {
       });
   if (only_ours) return words;
   do {
-    words = read_options(known_options(), *arguments, kEndOptions, is_program);
-  } while (
-      expand_abbreviations(known_options(), words, is_torchrun_mode(words.options), arguments));
+    words = read_options(launch_line_options(), *arguments, kEndOptions, is_program);
+  } while (expand_abbreviations(launch_line_options(), words, is_torchrun_mode(words.options),
+                                arguments));
   return words;
 }
 
@@ -188,7 +182,7 @@ CompatLine translate(const std::vector<std::string>& arguments, ParsedOptions* w
   }
   refuse_bad_options(line.prefix() + "fleetrun", arguments, words->bad, [](const auto& corrected) {
     ParsedOptions again =
-        read_options(known_options(), corrected, PositionalWords::kEndOptions, is_program);
+        read_options(launch_line_options(), corrected, PositionalWords::kEndOptions, is_program);
     CompatLine(tree_of(again.options)).translate(&again);
     return std::all_of(again.bad.begin(), again.bad.end(),
                        [](const BadOption& bad) { return bad.what.empty(); });
@@ -254,6 +248,11 @@ std::string value_of(const Settings& settings, const ConfigKey& key) {
 }
 
 }  // namespace
+
+const std::vector<Option>& launch_line_options() {
+  static const auto all = joined(own_options(), compat_reader_options());
+  return all;
+}
 
 bool is_launch_option(const std::string& word) { return is_flag_of(own_options(), word); }
 

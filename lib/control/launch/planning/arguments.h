@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/option_group.h"
 #include "launch/planning/launch_config.h"
 
 namespace fleet {
@@ -41,6 +42,9 @@ enum class ArgumentsFor {
 // unknown flag (suggesting the nearest one), an unsupported flag, a bad value or a missing program.
 LaunchRequest parse_arguments(const std::vector<std::string>& arguments,
                               ArgumentsFor what = ArgumentsFor::kStart);
+
+// All options that parse_arguments() knows: fleetrun's own, and those of other launchers.
+const std::vector<Option>& launch_line_options();
 
 // Whether the word is an option of fleetrun: "--nproc_per_node=2", "-q".
 bool is_launch_option(const std::string& word);

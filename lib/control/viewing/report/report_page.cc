@@ -114,6 +114,11 @@ class Page {
     html_ += "<div><span>" + e(name) + "</span><b>" + e(value) + "</b></div>\n";
   }
 
+  // The metric that checkpoint.keep_best followed; "": none.
+  std::string kept_best() const {
+    return run_.summary ? run_.summary->text("best_metric") : std::string();
+  }
+
   void add_facts() {
     html_ += "<div class=\"facts\">\n";
     if (!run_.starts.empty()) {
@@ -131,7 +136,10 @@ class Page {
     if (!run_.tests.empty() && !metrics_.headline.empty()) {
       const std::string label = label_of_metric(metrics_.headline);
       fact("final " + label, run_.tests.back().shown(metrics_.headline));
-      fact("best " + label, number_text(best_value(run_, metrics_)));
+      if (kept_best().empty()) fact("best " + label, number_text(best_value(run_, metrics_)));
+    }
+    if (!kept_best().empty()) {
+      fact("best " + label_of_metric(kept_best()), number_text(run_.summary->number("best")));
     }
     const double steps = run_.summary ? run_.summary->number("steps") : NAN;
     if (std::isfinite(steps)) fact("steps", number_text(steps));

@@ -79,6 +79,19 @@ TEST(RunReport, TextRun_HasTheMetricsOfItsTask) {
   EXPECT_THAT(elements_of(page, "b"), IsSupersetOf({"32", "31"}));
 }
 
+TEST(RunReport, BestOfTheFacts_IsThatOfTheMetricThatIsKept) {
+  const RunFiles run;
+  run.write("metrics.jsonl",
+            start_line(100, 0) + test_line(110, 1, "0.75") +
+                R"({"event":"summary","time":120,"steps":2,"best_metric":"loss","best":0.125,)"
+                R"("best_step":1})"
+                "\n");
+  const std::string page = page_of(run);
+  EXPECT_THAT(elements_of(page, "span"), AllOf(Contains("best loss"), Contains("final accuracy"),
+                                               Not(Contains("best accuracy"))));
+  EXPECT_THAT(elements_of(page, "b"), Contains("0.125"));
+}
+
 TEST(RunReport, Bottleneck_IsThatOfTheVerdict) {
   const RunFiles run;
   run.write("metrics.jsonl", start_line(100, 0, R"(,"log_dir":")" + run.path() + R"(/log")") +
