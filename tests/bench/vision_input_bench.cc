@@ -187,7 +187,9 @@ int run(int argc, char** argv) {
   std::printf("%zu files, %d passes\n", all.size(), passes);
   const std::string centre = R"({"resize": 256})";
   const std::string random = R"({"random_resized_crop": true, "flip": true})";
-  for (const std::string& set : exact_instruction_sets()) {
+  const std::vector<std::string> sets = exact_instruction_sets();
+  for (const std::string& set : sets) {
+    if (set == "plain" && sets.size() > 1) continue;  // this processor has better
     compare_with_float(all, "256, crop 224", centre, false, passes, set);
     compare_with_float(all, "random crop to 224", random, true, passes, set);
   }

@@ -9,6 +9,7 @@
 #include <csetjmp>
 
 #include "data/decode_format.h"
+#include "data/jpeg_entropy.h"
 
 namespace fleet::data {
 namespace {
@@ -76,6 +77,7 @@ class Jpeg : public Decoder::Format {
     info_.scale_num = 1;
     info_.scale_denom = reduced;
     jpeg_start_decompress(&info_);
+    entropy_.take_over(&info_);
     const Region region = region_of(geometry);
     decode(region, reduced, pixels);
     if (info_.out_color_space == JCS_CMYK) from_cmyk(pixels);
@@ -184,6 +186,7 @@ class Jpeg : public Decoder::Format {
   jpeg_decompress_struct info_{};
   DecodeErrors errors_{};
   jpeg_progress_mgr progress_{};
+  JpegEntropy entropy_;
   PixelMemory memory_;
   int channels_ = 3;
 };

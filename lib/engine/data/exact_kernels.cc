@@ -36,6 +36,11 @@ void combine_plainly(const uint8_t* const* rows, const int32_t* weights, int tap
   combine_exactly(rows, weights, taps, 0, bytes, to);
 }
 
+void spread_plainly(const uint8_t* row, int count, const float* scale, const float* bias,
+                    ptrdiff_t plane, float* to) {
+  spread_rgbx_inline(row, count, scale, bias, plane, to);
+}
+
 }  // namespace
 
 void filter_grey_exactly(const uint8_t* row, const ExactWeights& weights, int outputs,
@@ -72,7 +77,8 @@ const std::vector<ExactKernels>& exact_kernels() {
       add_avx512_kernels(&all);
     }
     if (FLEET_X86_HAS("avx2")) add_avx2_kernels(&all);
-    all.push_back({"baseline", pack_plainly, filter_rgbx_plainly, combine_plainly});
+    add_sse2_kernels(&all);
+    all.push_back({"plain", 1, pack_plainly, filter_rgbx_plainly, combine_plainly, spread_plainly});
     return all;
   }();
   return sets;

@@ -123,10 +123,16 @@ FLEET_AVX512 void combine_avx512(const uint8_t* const* rows, const int32_t* weig
   combine_exactly(rows, weights, taps, i, bytes, to);
 }
 
+FLEET_AVX512 void spread_avx512(const uint8_t* row, int count, const float* scale,
+                                const float* bias, ptrdiff_t plane, float* to) {
+  spread_rgbx_inline(row, count, scale, bias, plane, to);
+}
+
 }  // namespace
 
 void add_avx512_kernels(std::vector<ExactKernels>* all) {
-  all->push_back({"avx512_vnni", pack_avx512, filter_rgbx_avx512, combine_avx512});
+  all->push_back(
+      {"avx512_vnni", 4, pack_avx512, filter_rgbx_avx512, combine_avx512, spread_avx512});
 }
 
 }  // namespace fleet::data

@@ -12,18 +12,6 @@ namespace {
 // Kernels write whole groups of 4 pixels.
 constexpr size_t kBehindRow = 64;
 
-// out[c * plane + i] = the channel of a pixel * scale + bias.
-FLEET_SIMD void spread_rgbx(const uint8_t* row, int count, const float* scale, const float* bias,
-                            int64_t plane, float* out) {
-  for (int c = 0; c < 3; ++c, out += plane) {
-    for (int i = 0; i < count; ++i) {
-      int32_t pixel;  // shifts are faster than a gap of four bytes
-      __builtin_memcpy(&pixel, row + 4 * i, sizeof pixel);
-      out[i] = static_cast<float>((pixel >> (8 * c)) & 0xff) * scale[c] + bias[c];
-    }
-  }
-}
-
 FLEET_SIMD void spread_grey(const uint8_t* row, int count, float scale, float bias, float* out) {
   for (int i = 0; i < count; ++i) out[i] = static_cast<float>(row[i]) * scale + bias;
 }
@@ -47,7 +35,8 @@ ExactResizer::ExactResizer(const std::string& instruction_set)
   throw Error(ErrorCode::kUnsupported, "this CPU has no " + instruction_set, "resize");
 }
 
-void ExactResizer::Axis::prepare(const CropGeometry& p, const Pixels& pixels, bool across) {
+void ExactResizer::Axis::prepare(const CropGeometry& p, const Pixels& pixels, bool across,
+                                 int multiple) {
   const int at = across ? p.tap_x : p.tap_y, size = across ? p.tap_width : p.tap_height;
   const int out = across ? p.out_width : p.out_height;
   const int offset = across ? p.resized_x : p.resized_y;
@@ -66,7 +55,7 @@ void ExactResizer::Axis::prepare(const CropGeometry& p, const Pixels& pixels, bo
     first = offset + before + shift;
     end = first + outputs;
   } else {
-    weigh(p.filter, start, extent, offset + before);
+    weigh(p.filter, start, extent, offset + before, multiple);
     if (across) keep_within(-shift, there - shift);
     first = *std::ranges::min_element(weights.from) + shift;
     end = 0;
@@ -79,7 +68,8 @@ void ExactResizer::Axis::prepare(const CropGeometry& p, const Pixels& pixels, bo
 }
 
 // Pillow's precompute_coeffs() and normalize_coeffs_8bpc() (src/libImaging/Resample.c).
-void ExactResizer::Axis::weigh(Filter filter, double start, double extent, int offset) {
+void ExactResizer::Axis::weigh(Filter filter, double start, double extent, int offset,
+                               int multiple) {
   const double scale = extent / resized, stretch = std::max(scale, 1.0), inverse = 1 / stretch;
   const double support = filter_support(filter) * stretch;
   const int padded = (outputs + 3) / 4 * 4;
@@ -93,7 +83,7 @@ void ExactResizer::Axis::weigh(Filter filter, double start, double extent, int o
     count[i] = std::min(static_cast<int>(centre + support + 0.5), source) - from[i];
     longest = std::max(longest, count[i]);
   }
-  weights.taps = (longest + 3) / 4 * 4;
+  weights.taps = (longest + multiple - 1) / multiple * multiple;
   weights.weights.assign(size_t(padded) * weights.taps, 0);
   std::vector<double> exact(weights.taps);
   for (int i = 0; i < outputs; ++i) {
@@ -137,8 +127,8 @@ void ExactResizer::Axis::mirror() {
 }
 
 void ExactResizer::prepare(const Pixels& pixels, const CropGeometry& geometry) {
-  x_.prepare(geometry, pixels, true);
-  y_.prepare(geometry, pixels, false);
+  x_.prepare(geometry, pixels, true, kernels_->taps);
+  y_.prepare(geometry, pixels, false, 1);
   const int fewer_rows = y_.source - y_.resized, fewer_columns = x_.source - x_.resized;
   vertical_first_ = geometry.passes == PassOrder::kPillow13 && x_.resizes && y_.resizes &&
                     fewer_rows > 0 && fewer_rows > 2 * fewer_columns;
@@ -221,7 +211,7 @@ void ExactResizer::write_planes(const uint8_t* row, const CropGeometry& p, const
   if (lanes_ == 1) {
     spread_grey(row, x_.outputs, scale[0], bias[0], to + left);
   } else {
-    spread_rgbx(row, x_.outputs, scale, bias, plane, to + left);
+    kernels_->spread_rgbx(row, x_.outputs, scale, bias, plane, to + left);
   }
   if (!p.flip || x_.resizes) return;
   for (int c = 0; c < channels; ++c) {

@@ -34,8 +34,9 @@ class ExactResizer {
     bool resizes = false;    // otherwise an output is the pixel at first + its number
     int first = 0, end = 0;  // the pixels of the decoded part that are read
     ExactWeights weights;
-    void prepare(const CropGeometry& geometry, const Pixels& pixels, bool across);
-    void weigh(Filter filter, double start, double extent, int offset);
+    // multiple: of weights for each output (ExactKernels::taps).
+    void prepare(const CropGeometry& geometry, const Pixels& pixels, bool across, int multiple);
+    void weigh(Filter filter, double start, double extent, int offset, int multiple);
     void keep_within(int low, int limit);
     void mirror();
   };
