@@ -138,11 +138,14 @@ ConfigValue check(const ConfigKey& key, const ConfigValue& given, bool untyped,
     const std::string* text = std::get_if<std::string>(scalar);
     if (is_list(key.type) && untyped && text) {  // "1,2,3"
       if (key.type == ConfigType::kTexts) refuse_brackets(key, *text, origin);
-      for (const std::string& part : split(*text, ',')) list.push_back(part);
+      // "key=" is an empty list.
+      const std::vector<std::string> parts =
+          text->empty() ? std::vector<std::string>() : split(*text, ',');
+      for (const std::string& part : parts) list.push_back(part);
     } else {
       list.push_back(*scalar);
-      const bool path = key.is_path && text;  // one file is a list of one
-      if (is_list(key.type) && !untyped && !path) bad_value(key, given, origin);
+      const bool one = key.type == ConfigType::kTexts && text;  // a list of one
+      if (is_list(key.type) && !untyped && !one) bad_value(key, given, origin);
     }
   } else {
     if (!is_list(key.type)) bad_value(key, given, origin);

@@ -136,7 +136,9 @@ Settings ConfigTree::validate(const Schema& schema) const {
   std::set<std::string> said;
   for (const auto& [path, entry] : entries_) {
     if (std::find(known.begin(), known.end(), path) != known.end()) continue;
-    const bool object = path.ends_with(config::kEmptyObject);
+    // A key without a name ends with the same sign.
+    const bool object =
+        path.ends_with(config::kEmptyObject) && !entry.untyped && entry.value.text() == "\"{}\"";
     const auto error =
         unknown(object ? path.substr(0, path.size() - 1) : path, object, entry.origin, known);
     if (error && said.insert(error->what()).second) errors.push_back(*error);

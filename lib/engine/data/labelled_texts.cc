@@ -13,6 +13,7 @@
 #include "data/table_file.h"
 #include "data/tar_files.h"
 #include "text/part_workers.h"
+#include "text/utf8.h"
 
 namespace fleet::data {
 namespace {
@@ -123,6 +124,9 @@ std::vector<TextRow> read_text_rows(const std::vector<std::string>& words, const
                             std::make_move_iterator(fields.fields.end()));
           if (trim(row.first).empty()) row.wrong = "the text is empty";
           if (pairs && trim(row.second).empty()) row.wrong = "the second text is empty";
+          if (!text::is_valid_utf8(row.first) || !text::is_valid_utf8(row.second)) {
+            row.wrong = "the text is not UTF-8";
+          }
         }
         rows.push_back(std::move(row));
       });

@@ -79,7 +79,7 @@ void warn_of_empty_classes(const Source& source, const PipelineContext& context)
   }
   if (empty.empty()) return;
   const size_t shown = std::min(empty.size(), kShown);
-  spdlog::warn("data.train: {} of the classes 0 to {} without an image: {}{}", empty.size(),
+  spdlog::warn("data.train: {} of the classes 0 to {} without a sample: {}{}", empty.size(),
                highest, join(std::span(empty).first(shown), ", "),
                shown < empty.size() ? ", ..." : "");
 }

@@ -59,8 +59,9 @@ inline bool is_class_label(const Column& column) {
 
 // The tokenizer that made the tokens of a source.
 struct TokenizerIdentity {
-  std::string file;   // for messages; safe to print on a terminal
-  uint64_t hash = 0;  // hash of the file; 0: none, or unknown
+  std::string file;    // for messages; safe to print on a terminal
+  uint64_t hash = 0;   // hash of the file; 0: none, or unknown
+  bool words = false;  // no tokenizer: the words of these texts, in the order of their numbers
 };
 
 // Immutable after opening: every method is thread-safe.

@@ -41,10 +41,14 @@ class LabelledTexts : public TextSamples {
   const std::vector<std::string> names_;
 };
 
-// data.class_names, or the labels of the training data, sorted; empty if these are numbers.
-std::vector<std::string> label_names(const Settings& split, const SourceContext& context) {
-  const std::vector<std::string> given = context.data->texts("class_names");
-  if (!given.empty()) return given;
+// The classes of a data set.
+struct LabelNames {
+  std::vector<std::string> names;  // empty: classes have only numbers
+  bool numbered = false;           // labels in the files are numbers of classes
+};
+
+// The different labels of the training data, sorted.
+std::set<std::string> training_labels(const Settings& split, const SourceContext& context) {
   std::vector<std::string> words = split.texts("file");
   if (context.train_split && !context.train_split->texts("file").empty()) {
     words = context.train_split->texts("file");
@@ -54,18 +58,53 @@ std::vector<std::string> label_names(const Settings& split, const SourceContext&
        read_text_rows(words, context.root, text_columns(*context.data, true), "data.train.file")) {
     if (row.wrong.empty() && !row.labels[0].empty()) found.insert(row.labels[0]);
   }
-  if (std::ranges::all_of(found, is_number)) return {};
+  return found;
+}
+
+std::vector<std::string> shown_labels(const std::set<std::string>& labels) {
+  std::vector<std::string> shown;
+  for (const std::string& label : labels) shown.push_back(shown_name(label, 40));
+  return shown;
+}
+
+// Labels from 1 to the number of classes, or -1 and 1, are not class numbers: one class would have
+// no row, and the rows of another label would be left out.
+void check_numbers(const std::set<std::string>& found, int64_t classes) {
+  bool zero = false, outside = false;
+  for (const std::string& label : found) {
+    long long number = 0;  // NOLINT(runtime/int): type of parse_int()
+    parse_int(label, &number);
+    zero |= number == 0;
+    outside |= number < 0 || number >= classes;
+  }
+  if (zero || !outside) return;
+  throw Error(ErrorCode::kUsage,
+              "the training data have the labels " + join_first(shown_labels(found), 8) +
+                  ", and classes are numbered from 0 to " + std::to_string(classes - 1),
+              "data.train.file",
+              "number the labels from 0, or list them in data.class_names as names");
+}
+
+// data.class_names, or the labels of the training data, sorted, unless these are numbers.
+LabelNames label_names(const Settings& split, const SourceContext& context) {
+  const std::vector<std::string> given = context.data->texts("class_names");
+  const bool named = !given.empty();
+  if (named && std::ranges::any_of(given, is_number)) return {given};
+  const std::set<std::string> found = training_labels(split, context);
+  if (std::ranges::all_of(found, is_number)) {
+    if (context.classes > 0 && !found.empty()) check_numbers(found, context.classes);
+    return {given, !found.empty()};
+  }
+  if (named) return {given};
   if (context.classes > 0 && std::ssize(found) != context.classes) {
-    std::vector<std::string> names;
-    for (const std::string& name : found) names.push_back(shown_name(name, 40));
     throw Error(ErrorCode::kUsage,
                 "the training data have " + counted(std::ssize(found), "label") + " (" +
-                    join_first(names, 8) + "), and model.num_classes is " +
+                    join_first(shown_labels(found), 8) + "), and model.num_classes is " +
                     std::to_string(context.classes),
                 "model.num_classes",
                 "set it to the number of classes, or name all classes in data.class_names");
   }
-  return {found.begin(), found.end()};
+  return {{found.begin(), found.end()}};
 }
 
 std::unique_ptr<Source> open_labelled(const Settings& split, const SourceContext& context) {
@@ -73,14 +112,15 @@ std::unique_ptr<Source> open_labelled(const Settings& split, const SourceContext
     return no_test_data(context, context.train ? "data.train.file" : "data.test.file");
   }
   check_text_paths(split, context);
-  std::vector<std::string> names = label_names(split, context);
+  auto [names, numbered] = label_names(split, context);
   std::map<std::string, int64_t> numbers;
   for (size_t i = 0; i < names.size(); ++i) numbers[names[i]] = static_cast<int64_t>(i);
-  const auto number_of = [&](const std::string& label) -> int64_t {
+  const auto number_of = [&numbers, &context, by_number = numbered](const std::string& label) {
     if (const auto found = numbers.find(label); found != numbers.end()) return found->second;
     long long number = -1;  // NOLINT(runtime/int): type of parse_int()
-    if (!numbers.empty() || !parse_int(label, &number)) return -1;
-    return number < 0 || (context.classes > 0 && number >= context.classes) ? -1 : number;
+    if (!by_number || !parse_int(label, &number)) return int64_t{-1};
+    const bool outside = context.classes > 0 && number >= context.classes;
+    return number < 0 || outside ? int64_t{-1} : static_cast<int64_t>(number);
   };
   OpenedTexts opened = open_texts(split, context, [&](TextRow& row) {
     const std::string& label = row.labels[0];

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_status.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "data/job_tokenizer.h"
@@ -27,10 +28,15 @@ std::vector<Column> word_columns(const Settings& data) {
 
 class SkipGram : public Source {
  public:
-  SkipGram(WordPairs pairs, std::vector<Column> columns, std::string name)
-      : pairs_(std::move(pairs)), columns_(std::move(columns)), name_(std::move(name)) {}
+  SkipGram(WordPairs pairs, std::vector<Column> columns, std::string name,
+           TokenizerIdentity vocabulary)
+      : pairs_(std::move(pairs)),
+        columns_(std::move(columns)),
+        name_(std::move(name)),
+        vocabulary_(std::move(vocabulary)) {}
   int64_t size() const override { return pairs_.size(); }
   std::vector<Column> columns() const override { return columns_; }
+  TokenizerIdentity tokenizer() const override { return vocabulary_; }
   std::string name(int64_t index) const override {
     return name_ + ", pair " + std::to_string(index);
   }
@@ -43,7 +49,15 @@ class SkipGram : public Source {
   const WordPairs pairs_;
   const std::vector<Column> columns_;
   const std::string name_;
+  const TokenizerIdentity vocabulary_;
 };
+
+// Rows of tables belong to words by their numbers.
+TokenizerIdentity identity_of(const WordVocabulary& words, const std::string& name) {
+  uint64_t hash = 0;
+  for (const std::string& word : words.words) hash = hash_text(word, hash + word.size());
+  return {.file = name, .hash = hash, .words = true};
+}
 
 WordTexts word_texts(const std::vector<std::string>& words, const SourceContext& context) {
   std::vector<std::string> paths;
@@ -128,7 +142,8 @@ std::unique_ptr<Source> open_skip_gram(const Settings& split, const SourceContex
     spdlog::info("{}: {}, of which {:.0f} occurrences are kept; {} an epoch", texts.name,
                  counted(words.size(), "word"), pairs.kept(), counted(pairs.size(), "pair"));
   }
-  return std::make_unique<SkipGram>(std::move(pairs), word_columns(data), texts.name);
+  return std::make_unique<SkipGram>(std::move(pairs), word_columns(data), texts.name,
+                                    identity_of(words, texts.name));
 }
 
 Schema skip_gram_keys() {

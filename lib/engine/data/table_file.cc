@@ -76,7 +76,12 @@ class RowReader {
   bool read_field(std::string* field, std::string* wrong) {
     if (rest_.starts_with('"')) {
       rest_.remove_prefix(1);
-      if (!read_to_quote(field)) *wrong = "a quote is not closed";
+      const int64_t first = line_;
+      if (!read_to_quote(field)) {
+        *wrong = "a quote is not closed, and the value has all " +
+                 counted(line_ - first + (field->ends_with('\n') ? 0 : 1), "line") +
+                 " to the end of the file";
+      }
     }
     const char ends[] = {separator_, '\n', 0};
     const size_t end = std::min(rest_.find_first_of(ends), rest_.size());

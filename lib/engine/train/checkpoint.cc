@@ -339,12 +339,24 @@ void check_folder_is_shared(const std::string& folder, const JobRank& own,
   if (leads) fs::remove(probe, ignored);
 }
 
-TrainingPosition load_checkpoint(const std::string& folder, const std::string& model,
-                                 Executor& executor, const LoadOptions& options) {
+// Refuses other folders, such as that of a run, for which it names the newest checkpoint.
+static void check_is_checkpoint(const std::string& folder) {
   if (!is_folder(folder)) {
     throw Error(ErrorCode::kUsage, "no such checkpoint folder", folder,
-                "give the path of a folder such as step_00000120");
+                "give the path of a folder such as step_00000120, or auto for the newest");
   }
+  if (path_exists(folder + "/" + kStateFile)) return;
+  for (const std::string& root : {folder, folder + "/checkpoints"}) {
+    const std::optional<std::string> newest = latest_checkpoint(root);
+    if (!newest) continue;
+    throw Error(ErrorCode::kUsage, "has checkpoints, but is not one", folder,
+                "give the path of one of them: the newest is " + *newest);
+  }
+}
+
+TrainingPosition load_checkpoint(const std::string& folder, const std::string& model,
+                                 Executor& executor, const LoadOptions& options) {
+  check_is_checkpoint(folder);
   StateFacts facts;
   TrainingPosition position = parse_state(folder + "/" + kStateFile, &facts);
   check_needed(folder, facts);

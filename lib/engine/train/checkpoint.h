@@ -21,6 +21,7 @@
 #include "train/rank_coordinator.h"
 #include "train/rank_state.h"
 #include "train/safetensors.h"
+#include "train/weight_settings.h"
 
 namespace fleet {
 
@@ -59,6 +60,7 @@ struct TrainingPosition {
   std::string validation = {};  // JobData::validation()
   std::string data = {};        // JobData::order(); "": unknown
   data::TokenizerIdentity tokenizer = {};
+  WeightSettings settings = {};  // empty: unknown
 };
 
 // Files of a checkpoint that other processes write.

@@ -39,13 +39,33 @@ EvaluationRecord record_from(const Json& state) {
 }
 
 Json to_json(const data::TokenizerIdentity& tokenizer) {
-  return {{"file", tokenizer.file}, {"hash", tokenizer.hash}};
+  Json json = {{"file", tokenizer.file}, {"hash", tokenizer.hash}};
+  if (tokenizer.words) json["words"] = true;
+  return json;
 }
 
 data::TokenizerIdentity tokenizer_from(const Json& state) {
   if (!state.contains("tokenizer")) return {};
   const Json& json = state.at("tokenizer");
-  return {json.at("file").get<std::string>(), json.at("hash").get<uint64_t>()};
+  return {.file = json.at("file").get<std::string>(),
+          .hash = json.at("hash").get<uint64_t>(),
+          .words = json.value("words", false)};
+}
+
+// Each value in its own form: "settings": {"model.num_attention_heads": 12}.
+Json to_json(const WeightSettings& settings) {
+  Json json = Json::object();
+  for (const auto& [key, value] : settings) json[key] = Json::parse(value);
+  return json;
+}
+
+WeightSettings settings_from(const Json& state) {
+  WeightSettings settings;
+  if (!state.contains("settings")) return settings;
+  for (const auto& [key, value] : state.at("settings").get<std::map<std::string, Json>>()) {
+    settings[key] = value.dump();
+  }
+  return settings;
 }
 
 }  // namespace
@@ -63,6 +83,7 @@ std::string state_text(const TrainingPosition& position, const StateFacts& facts
   if (!position.validation.empty()) state["validation"] = position.validation;
   if (!position.data.empty()) state["data"] = position.data;
   if (position.tokenizer.hash != 0) state["tokenizer"] = to_json(position.tokenizer);
+  if (!position.settings.empty()) state["settings"] = to_json(position.settings);
   state[kChecksum] = checksum_of(state);
   return state.dump(2) + "\n";
 }
@@ -104,7 +125,8 @@ TrainingPosition parse_state_text(const std::string& text, const std::string& pa
                                        .evaluations = record_from(state),
                                        .validation = state.value("validation", std::string()),
                                        .data = state.value("data", std::string()),
-                                       .tokenizer = tokenizer_from(state)};
+                                       .tokenizer = tokenizer_from(state),
+                                       .settings = settings_from(state)};
     if (position.step < 0 || position.epoch < 0 || position.batch < 0) {
       throw damaged("a position below zero");
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 
 #include "base/counted.h"
@@ -29,8 +30,20 @@
 namespace fleet {
 namespace {
 
+// The output replaces the file of its name.
+void check_output(const Job& job) {
+  const std::string& output = job.settings.text("predict.output");
+  for (const std::string& input : job.settings.texts("predict.input")) {
+    std::error_code missing;
+    if (output == "-" || !std::filesystem::equivalent(input, output, missing)) continue;
+    throw Error(ErrorCode::kUsage, output + " is one of the inputs, which it would replace",
+                "predict.output", "name another file");
+  }
+}
+
 data::UnlabelledSamples find_samples(const Job& job, const PredictOptions& options,
                                      const std::string& backend) {
+  check_output(job);
   data::PipelineContext context =
       data_context(job, backend, {.part = options.rank, .parts = options.world});
   context.bytes = false;

@@ -23,6 +23,9 @@ std::string tokenizer_difference(const data::TokenizerIdentity& saved,
     return format_printf("%s (hash %016llx)", tokenizer.file.c_str(),
                          static_cast<unsigned long long>(tokenizer.hash));
   };
+  if (own.words) {
+    return "was trained with the words of " + text(saved) + ", this job has those of " + text(own);
+  }
   return "was trained with the tokenizer " + text(saved) + ", this job's is " + text(own);
 }
 
@@ -50,9 +53,16 @@ void check_goes_on(const TrainingPosition& saved, const TrainingPosition& own,
   }
   if (const std::string other = tokenizer_difference(saved.tokenizer, own.tokenizer);
       !other.empty()) {
+    const std::string first =
+        own.tokenizer.words
+            ? "set data.vocabulary_file to the file of its words"
+            : "set data.tokenizer to the tokenizer that it was trained with, or checkpoint.weights "
+              "to start a new run from its weights";
+    throw Error(ErrorCode::kUsage, other, folder, first);
+  }
+  if (const std::string other = network_difference(saved.settings, own.settings); !other.empty()) {
     throw Error(ErrorCode::kUsage, other, folder,
-                "set data.tokenizer to the tokenizer that it was trained with, or "
-                "checkpoint.weights to start a new run from its weights");
+                "set the same, or checkpoint.weights to start a new run from its weights");
   }
   if (!batches) return;
   if (saved.batch > *batches) {
@@ -123,6 +133,7 @@ TrainingPosition continued(TrainingPosition saved, const TrainingPosition& own) 
   if (!own.card.classes.empty()) saved.card.classes = own.card.classes;
   if (!own.card.image.empty()) saved.card.image = own.card.image;
   if (!own.card.pretrained.empty()) saved.card.pretrained = own.card.pretrained;
+  if (!own.settings.empty()) saved.settings = own.settings;
   if (!own.validation.empty()) saved.validation = own.validation;
   saved.data = own.data;
   if (own.tokenizer.hash != 0) saved.tokenizer = own.tokenizer;

@@ -10,11 +10,11 @@
 
 namespace fleet {
 
-// Throws kUsage if the checkpoint in `folder` has another task, global batch, seed or tokenizer
-// than this training (of older checkpoints the tokenizer is not known), is behind the end of its
-// epoch, has other classes, or another validation split: an evaluation would use samples that it
-// was trained on. batches: per epoch; nullopt: a program that loads its data itself; the last three
-// are then unknown.
+// Throws kUsage if the checkpoint in `folder` has another task, global batch, seed, tokenizer
+// or network than this training (of older checkpoints the last two are not known), is behind the
+// end of its epoch, has other classes, or another validation split: an evaluation would use samples
+// that it was trained on. batches: per epoch; nullopt: a program that loads its data itself; the
+// last three are then unknown.
 void check_goes_on(const TrainingPosition& saved, const TrainingPosition& own,
                    std::optional<int64_t> batches, const std::string& folder);
 // The position for checkpoint.new_data: the start of the next epoch if the data or the global batch

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "comm/peer_wait_timer.h"
 #include "optim/swa.h"
 #include "train/job_task.h"
@@ -22,7 +23,8 @@ static TrainingPosition start_position(const Job& job, JobData* data,
   TrainingPosition position{.seed = static_cast<uint64_t>(job.train.integer("seed")),
                             .global_batch = job.data.integer("batch_size") * part.parts,
                             .model = job.model_name,
-                            .task = job.task};
+                            .task = job.task,
+                            .settings = weight_settings(job)};
   if (data) {
     position.card = data->card(job);
     position.validation = data->validation(job);
@@ -297,9 +299,12 @@ std::string StepRunner::resume(const TrainingPosition& saved, const std::string&
   resumed_ = folder;
   merged_rows_ = std::move(merged_rows);
   schedule_->restore(saved.schedule);
-  const std::string changed = changed_data(saved, position_);
+  std::vector<std::string> changes = {changed_data(saved, position_),
+                                      input_difference(saved.settings, position_.settings)};
+  if (!changes[1].empty()) changes[1] = folder + " " + changes[1];
+  std::erase(changes, "");
   position_ = continued(saved, position_);
-  return changed;
+  return join(changes, "; ");
 }
 
 }  // namespace fleet

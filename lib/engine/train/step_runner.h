@@ -107,7 +107,8 @@ class StepRunner {
   }
   // Training has ended as planned: parameter servers no longer wait for this rank.
   void finish();
-  // Goes on from the position of a checkpoint whose values were loaded. Returns changed_data().
+  // Goes on from the position of a checkpoint whose values were loaded. Returns changed_data() and
+  // input_difference().
   // merged_rows: this rank's (LoadOptions).
   std::string resume(const TrainingPosition& saved, const std::string& folder = {},
                      std::vector<MergedRows> merged_rows = {});

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file_status.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "data/pipeline.h"
 #include "models/model.h"
 #include "models/text/language_models.h"
@@ -89,12 +90,30 @@ bool had_averages(const std::string& folder) {
   return path_exists(states) && open_safetensors(states).tensors.contains(kEmaUpdates);
 }
 
-void check_model(const Job& job, const TrainedWeights& weights) {
-  if (!weights.position || weights.position->model == job.model_name) return;
-  throw Error(ErrorCode::kUsage,
-              "is a checkpoint of the model '" + weights.position->model + "', the job's is '" +
-                  job.model_name + "'",
-              weights.source, "use a checkpoint of the same model");
+// Refuses weights of another network; sets the warning about other differences.
+void check_position(const Job& job, TrainedWeights* weights) {
+  if (!weights->position) return;
+  const TrainingPosition& saved = *weights->position;
+  if (saved.model != job.model_name) {
+    throw Error(
+        ErrorCode::kUsage,
+        "is a checkpoint of the model '" + saved.model + "', the job's is '" + job.model_name + "'",
+        weights->source, "use a checkpoint of the same model");
+  }
+  const WeightSettings own = weight_settings(job);
+  const std::string other = network_difference(saved.settings, own);
+  if (!other.empty()) {
+    throw Error(ErrorCode::kUsage, other, weights->source,
+                "set the same: with another value, these weights are another network");
+  }
+  std::vector<std::string> differences = {input_difference(saved.settings, own)};
+  const bool has_head = job.settings.text("predict.embedding") == "none";
+  if (saved.task != job.task && has_head) {
+    differences.push_back("was trained for the task '" + saved.task + "', this job's is '" +
+                          job.task + "'");
+  }
+  std::erase(differences, "");
+  if (!differences.empty()) weights->warning = weights->source + " " + join(differences, "; it ");
 }
 
 TrainedWeights weights_of_checkpoint(const Job& job, const std::string& folder) {
@@ -108,7 +127,7 @@ TrainedWeights weights_of_checkpoint(const Job& job, const std::string& folder) 
   weights.source = folder;
   weights.what = "the weights of " + folder;
   if (path_exists(folder + "/state.json")) weights.position = read_position(folder);
-  check_model(job, weights);
+  check_position(job, &weights);
   const std::string averages = folder + "/ema.safetensors";
   if (!path_exists(averages)) {
     if (evaluates_averages(job)) {

@@ -21,7 +21,7 @@ struct TrainedWeights {
   ModelCard card;
   std::optional<PretrainedRecord> record = {};  // for networks of images
   std::optional<TrainingPosition> position;     // the checkpoint's; nullopt: unknown
-  std::string warning = {};                     // missing_normalization() for a file; "": none
+  std::string warning = {};                     // what may make results wrong; "": nothing known
   std::vector<std::string> lines = {};          // about content that the job does not use
 };
 
@@ -41,7 +41,8 @@ std::optional<TrainedWeights> find_trained_weights(const Job& job);
 TrainedWeights trained_weights(const Job& job, const std::string& key);
 
 // source: TrainedWeights::source. key: the setting that named it, for messages. DamagedFile;
-// kUsage if it is a checkpoint of another model, or none; errors of read_weights().
+// kUsage if it is a checkpoint of another model, or of other network_difference(), or none; errors
+// of read_weights().
 TrainedWeights read_trained_weights(const Job& job, const std::string& source,
                                     const std::string& key);
 

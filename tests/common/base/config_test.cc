@@ -62,6 +62,29 @@ TEST(ConfigTree, ListWithoutItsQuotes_IsRefused) {
   EXPECT_THAT(names(R"(["a", "b"])"), ElementsAre("a", "b"));
   EXPECT_THAT(names("[ab]*,c[0-9]"), ElementsAre("[ab]*", "c[0-9]"));
   EXPECT_THAT(names("[a]"), ElementsAre("[a]"));
+  EXPECT_THAT(names(""), ElementsAre());
+}
+
+TEST(ConfigTree, OneTextForAListOfTexts_IsAListOfOne) {
+  Schema schema;
+  schema.texts("names", {}, "who").numbers("steps", {}, "when");
+  const auto names = [&](const std::string& json) {
+    return ConfigTree::from_json(json, "job.json").validate(schema).texts("names");
+  };
+  EXPECT_THAT(names(R"({"names": "a, b"})"), ElementsAre("a, b"));
+  EXPECT_THAT(thrown_by([&] { names(R"({"names": 3})"); }), IsUsageError("job.json"));
+  EXPECT_THAT(thrown_by([&] { names(R"({"steps": 3})"); }), IsUsageError("job.json"));
+}
+
+TEST(ConfigTree, KeyWithoutAName_IsRefused) {
+  const Schema schema =
+      Schema().section("data", Schema().integer("batch_size", 32, 1, 64, "samples"));
+  ConfigTree tree;
+  tree.set("data.", "3", "--set");
+  EXPECT_THAT(thrown_by([&] { tree.validate(schema); }), IsUsageError("--set"));
+  const ConfigTree file = ConfigTree::from_json(R"({"data": {"": 3}})", "job.json");
+  EXPECT_THAT(thrown_by([&] { file.validate(schema); }), IsUsageError("job.json"));
+  ConfigTree::from_json(R"({"data": {}})", "job.json").validate(schema);
 }
 
 TEST(ConfigTree, EmptyChoice_IsShown) {

@@ -67,6 +67,16 @@ TEST(TableFile, UnknownColumnOrEnding_IsRefusedAtTheFile) {
               IsError(ErrorCode::kUsage, folder / "a.parquet"));
 }
 
+TEST(TableFile, QuoteThatIsNotClosed_TellsHowManyLinesItTakes) {
+  const TempFolder folder;
+  write(folder / "a.csv", "text,label\na,1\n\"b,1\nc,1\nd,1\n");
+  std::vector<std::string> wrong;
+  read_table(folder / "a.csv", {.columns = {"text"}},
+             [&](const TableRow& row) { wrong.push_back(row.wrong); });
+  ASSERT_THAT(wrong, ElementsAre("", ::testing::Ne("")));
+  EXPECT_NE(wrong[1].find(" 3 "), std::string::npos) << wrong[1];
+}
+
 class LabelledText : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -118,6 +128,38 @@ TEST_F(LabelledText, WrongRows_AreLeftOutOrEndTheJob) {
   const auto pipeline = open(keys);
   EXPECT_EQ(pipeline->samples(), 2);
   EXPECT_THAT(column<int64_t>(*pipeline->next(), "label"), ElementsAre(0, 1));
+  EXPECT_THAT(thrown_by([&] { open(keys + R"(, "on_damaged": "fail")"); }),
+              IsError(ErrorCode::kUsage, folder_ / "train.csv:3"));
+}
+
+TEST_F(LabelledText, NumbersThatLeaveOutClass0_AreRefused) {
+  const std::string keys = R"("train": {"file": "train.csv"})";
+  for (const char* labels : {"text,label\na,1\nb,2\n", "text,label\na,-1\nb,1\n"}) {
+    write(folder_ / "train.csv", labels);
+    EXPECT_THAT(thrown_by([&] { open(keys); }), IsError(ErrorCode::kUsage, "data.train.file"));
+  }
+  EXPECT_THAT(column<int64_t>(*open(keys + R"(, "class_names": ["1", "-1"])")->next(), "label"),
+              ElementsAre(1, 0));
+  write(folder_ / "train.csv", "text,label\na,1\nb,1\n");
+  EXPECT_EQ(open(keys)->samples(), 2) << "class 1 alone";
+}
+
+TEST_F(LabelledText, NumbersWithClassNames_AreClassNumbers) {
+  write(folder_ / "train.csv", "text,label\na,1\nb,0\n");
+  write(folder_ / "test.csv", "text,label\na,1\nb,pos\nc,2\n");
+  const std::string keys = R"("train": {"file": "train.csv"}, "test": {"file": "test.csv"},
+                              "class_names": ["neg", "pos"])";
+  EXPECT_THAT(column<int64_t>(*open(keys)->next(), "label"), ElementsAre(1, 0));
+  EXPECT_THAT(open(keys)->source().class_names(), ElementsAre("neg", "pos"));
+  EXPECT_THAT(column<int64_t>(*open(keys, false)->next(), "label"), ElementsAre(1, 1));
+  write(folder_ / "train.csv", "text,label\na,neg\nb,0\nc,pos\n");
+  EXPECT_EQ(open(keys)->samples(), 2) << "a stray number among names";
+}
+
+TEST_F(LabelledText, BytesThatAreNotUtf8_AreLeftOut) {
+  write(folder_ / "train.csv", "text,label\na,0\nb\xE9,1\nc,1\n");
+  const std::string keys = R"("train": {"file": "train.csv"})";
+  EXPECT_EQ(open(keys)->samples(), 2);
   EXPECT_THAT(thrown_by([&] { open(keys + R"(, "on_damaged": "fail")"); }),
               IsError(ErrorCode::kUsage, folder_ / "train.csv:3"));
 }

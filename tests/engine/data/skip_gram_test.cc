@@ -191,6 +191,19 @@ TEST_F(SkipGramSource, TestTexts_HaveTheWordsOfTheTraining) {
   for (const Pair& pair : all(*source)) EXPECT_TRUE(pair.center == 1 || pair.center == 2);
 }
 
+TEST_F(SkipGramSource, OtherWords_HaveAnotherHash) {
+  const auto hash = [&](const std::string& text, const std::string& more = "") {
+    testing::write(folder_ / "a.txt", text);
+    const TokenizerIdentity words = open(R"("a.txt")", more)->tokenizer();
+    EXPECT_TRUE(words.words);
+    return words.hash;
+  };
+  const uint64_t first = hash("x x x y y z z");
+  EXPECT_EQ(hash("z y x x\nx y z"), first);
+  EXPECT_NE(hash("x x x y y z z z"), first);
+  EXPECT_NE(hash("x x x y y z z", R"(, "max_words": 2)"), first);
+}
+
 TEST_F(SkipGramSource, MoreWordsThanRows_AreRefused) {
   testing::write(folder_ / "a.txt", "x y z x y z");
   EXPECT_EQ(open(R"("a.txt")", "", {.vocabulary = 3})->size(), 36);

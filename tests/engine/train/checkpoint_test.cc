@@ -306,6 +306,17 @@ TEST_F(Checkpoint, OfVersion1_IsReadWithoutChecksums) {
   EXPECT_EQ(all_values(*loaded), all_values(*executor));
 }
 
+TEST_F(Checkpoint, FolderOfCheckpoints_IsRefusedWithItsNewest) {
+  auto executor = make(3, 1);
+  const std::string run = root_ + "/run";
+  const std::string folder = save_checkpoint(run + "/checkpoints", position_, *executor, 0);
+  for (const std::string& above : {run, run + "/checkpoints"}) {
+    const Error error = load_error(above, "mlp", 3);
+    EXPECT_THAT(error, IsUsageError(above));
+    EXPECT_THAT(error.next(), HasSubstr(folder));
+  }
+}
+
 TEST_F(Checkpoint, OfAnotherModel_IsRefused) {
   auto executor = make(3, 1);
   const std::string folder = save_checkpoint(root_, position_, *executor, 0);

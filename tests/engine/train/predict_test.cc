@@ -330,6 +330,14 @@ TEST_F(Predict, OutputThatIsNoFile_StaysAsItIs) {
   EXPECT_TRUE(fs::is_fifo(pipe));
 }
 
+TEST_F(Predict, OutputThatIsAnInput_StaysAsItIs) {
+  const auto size = fs::file_size(photo(0));
+  const std::string same = output_ + "/photos/../photos/p0.png";
+  EXPECT_THAT(refusal(lenet({photo(1), photo(0)}, {"predict.output=" + same})),
+              IsUsageError("predict.output"));
+  EXPECT_EQ(fs::file_size(photo(0)), size);
+}
+
 TEST_F(Predict, RanksWithOtherImages_AreRefused) {
   const auto ends = run_ranks(2, [&](RankThread& rank) {
     HostDevice device;

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/errors.h"
 #include "train/job.h"
 
 namespace fleet {
@@ -40,6 +41,55 @@ TEST(ResumeChecks, Tokenizers_AreComparedByTheirContent) {
               ::testing::AllOf(::testing::HasSubstr("a.json"), ::testing::HasSubstr("b.json"),
                                ::testing::HasSubstr("12"), ::testing::HasSubstr("13")));
   EXPECT_EQ(continued({.tokenizer = saved}, {}).tokenizer.hash, 0x12u);
+}
+
+TEST(ResumeChecks, OtherWordsOfAVocabulary_AreRefused) {
+  const auto words = [](uint64_t hash) {
+    return TrainingPosition{.tokenizer = {.file = "text8", .hash = hash, .words = true}};
+  };
+  const TrainingPosition read = position_from_text(position_text(words(7)), "state.json");
+  check_goes_on(read, words(7), std::nullopt, "step_00000004");
+  EXPECT_THAT(thrown_by([&] { check_goes_on(read, words(8), std::nullopt, "step_00000004"); }),
+              IsError(ErrorCode::kUsage, "step_00000004"));
+}
+
+TEST(ResumeChecks, NetworkOfTheSameShapes_IsRefused) {
+  const auto own = [](const std::string& model) {
+    ConfigTree tree = ConfigTree::from_json(R"({"task": "sequence_classification", "model": )" +
+                                                model + R"(, "data": {"source": "labelled_text"}})",
+                                            "job.json");
+    return TrainingPosition{.settings = weight_settings(make_job(tree))};
+  };
+  const auto goes_on = [](const TrainingPosition& saved, const TrainingPosition& now) {
+    check_goes_on(saved, now, std::nullopt, "step_00000004");
+  };
+  const TrainingPosition four = own(R"({"name": "bert", "num_attention_heads": 4})");
+  goes_on(four, own(R"({"name": "bert", "num_attention_heads": 4, "hidden_dropout_prob": 0.3})"));
+  goes_on({}, four);  // an older checkpoint
+  const Error other =
+      thrown_by([&] { goes_on(four, own(R"({"name": "bert", "num_attention_heads": 8})")); });
+  EXPECT_THAT(other, IsError(ErrorCode::kUsage, "step_00000004"));
+  EXPECT_THAT(other.failure(), ::testing::HasSubstr("model.num_attention_heads=4"));
+  EXPECT_EQ(thrown_by([&] {
+              goes_on(four, own(R"({"name": "bert", "num_attention_heads": 4,
+                                                  "hidden_act": "relu"})"));
+            }).code(),
+            ErrorCode::kUsage);
+  const TrainingPosition read = position_from_text(position_text(four), "state.json");
+  EXPECT_EQ(read.settings, four.settings);
+}
+
+TEST(ResumeChecks, OtherPreparationOfImages_IsADifference) {
+  const auto settings = [](const std::string& mean) {
+    ConfigTree tree = ConfigTree::from_json(
+        R"({"model": {"name": "mlp"}, "data": {"source": "synthetic", "mean": )" + mean + "}}",
+        "job.json");
+    return weight_settings(make_job(tree));
+  };
+  EXPECT_EQ(input_difference(settings("[0.5, 0.5, 0.5]"), settings("[0.5]")), "");
+  EXPECT_THAT(input_difference(settings("[0.4]"), settings("[0.5]")),
+              ::testing::HasSubstr("data.mean=[0.4]"));
+  EXPECT_EQ(input_difference({}, settings("[0.5]")), "") << "unknown";
 }
 
 TEST(ResumeChecks, ReachedEnd_NamesTheKeysToRaise) {

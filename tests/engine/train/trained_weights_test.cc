@@ -58,9 +58,11 @@ class TrainedWeightsTest : public ::testing::Test {
     write_file_atomically(folder + "/state.json", state(step, "mlp"));
     return folder;
   }
-  static std::string state(int step, const std::string& model) {
+  // settings: of the weights, as JSON.
+  static std::string state(int step, const std::string& model, const std::string& settings = "{}") {
     return R"({"version": 1, "step": )" + std::to_string(step) +
-           R"(, "epoch": 0, "batch": 0, "seed": 1, "global_batch": 1, "model": ")" + model + "\"}";
+           R"(, "epoch": 0, "batch": 0, "seed": 1, "global_batch": 1, "model": ")" + model +
+           R"(", "settings": )" + settings + "}";
   }
   static std::string source(const Job& job) {
     const auto found = find_trained_weights(job);
@@ -169,6 +171,37 @@ TEST_F(TrainedWeightsTest, PatchesOtherThanInTraining_AreWarnedOf) {
   EXPECT_EQ(warning(R"(, "patch": 8)"), "");
   EXPECT_NE(warning(R"(, "patch": 32)"), "");
   EXPECT_NE(warning(""), "");  // 16
+}
+
+TEST_F(TrainedWeightsTest, CheckpointOfAnotherEpsilon_IsRefused) {
+  const std::string newest = checkpoint("run", 8, 4);
+  write_file_atomically(newest + "/state.json",
+                        state(8, "resnet20", R"({"model.batch_norm_epsilon": 0.001})"));
+  const auto find = [](const std::string& epsilon) {
+    const std::string model = R"(model={"name": "resnet20", "batch_norm_epsilon": )";
+    return find_trained_weights(job({"train.output=run"}, {model + epsilon + "}"}));
+  };
+  EXPECT_EQ(find("0.001")->source, newest);
+  EXPECT_THAT(thrown_by([&] { find("0.1"); }), IsUsageError(newest));
+}
+
+TEST_F(TrainedWeightsTest, OtherPreparationOfImages_IsAWarning) {
+  const std::string newest = checkpoint("run", 8, 4);
+  write_file_atomically(newest + "/state.json", state(8, "mlp", R"({"data.mean": [0.4]})"));
+  EXPECT_EQ(find_trained_weights(job({"train.output=run", "data.mean=0.4"}))->warning, "");
+  const std::string warning = find_trained_weights(job({"train.output=run"}))->warning;
+  EXPECT_NE(warning.find("data.mean"), std::string::npos) << warning;
+}
+
+TEST_F(TrainedWeightsTest, OtherTask_IsAWarningUnlessItsHeadIsNotUsed) {
+  checkpoint("run", 8, 4);
+  const auto warning = [](const std::string& task, const std::string& embedding) {
+    const Overrides all = {"train.output=run", "task=" + task, "predict.embedding=" + embedding};
+    return find_trained_weights(job({}, all))->warning;
+  };
+  EXPECT_EQ(warning("image_classification", "none"), "");
+  EXPECT_NE(warning("regression", "none").find("'regression'"), std::string::npos);
+  EXPECT_EQ(warning("regression", "features"), "");
 }
 
 TEST_F(TrainedWeightsTest, JobWithoutWeights_IsToldWhereItLooked) {
