@@ -1,4 +1,4 @@
-// Files that go with this process, also where it ends at once, without destructors
+// Files that go with this process, even if it ends at once, without destructors
 // (thread_creation.cc).
 #pragma once
 
