@@ -58,4 +58,22 @@ struct FocalLoss {
   }
 };
 
+// The formula with the weights of positive targets: one for all classes, or one for each.
+struct WeightedFocalLoss {
+  FocalLoss formula;
+  const float* weights = nullptr;  // null: 1
+  bool one = false;
+
+  WeightedFocalLoss(const Attributes& attributes, const float* own, const Shape& shape)
+      : formula(attributes), weights(own), one(own && shape[0] == 1) {}
+
+  FLEET_INLINE float weight(int64_t c) const { return weights ? weights[one ? 0 : c] : 1.0f; }
+  FLEET_INLINE float loss(float x, float target, int64_t c) const {
+    return formula.loss(x, target, weight(c));
+  }
+  FLEET_INLINE float slope(float x, float target, int64_t c) const {
+    return formula.slope(x, target, weight(c));
+  }
+};
+
 }  // namespace fleet
