@@ -32,8 +32,8 @@ struct Var {
   DType dtype = DType::kFloat32;
   Shape shape = {};
   Init init = {};
-  bool trainable = true;       // parameters only
-  double rate = 1;             // factor for a parameter's learning rate (optim/layer_decay.h)
+  bool trainable = true;  // parameters only
+  double rate = 1;        // factor for a parameter's learning rate (optim/layer_decay.h)
   // A parameter that optimizer.weight_decay_exclude_1d leaves out whatever its rank, such as a
   // table of positions.
   bool no_weight_decay = false;

@@ -216,7 +216,8 @@ void append_updates_by_phase(Program& program, SectionId optimize,
   for (VarId parameter : parameters) {
     const VarId gradient = program.gradient(parameter);
     if (!program.var(parameter).trainable || gradient == kNoVar) continue;
-    updates.push_back({parameter, gradient, scaling.unscale, weight_decay_of(settings, program.var(parameter)),
+    updates.push_back({parameter, gradient, scaling.unscale,
+                       weight_decay_of(settings, program.var(parameter)),
                        rates.of(program.var(parameter)), rows_of_gradient(program, gradient)});
   }
   append_clipping(program, optimize, settings, scaling.unscale, updates);

@@ -58,8 +58,8 @@ TEST(LayerDecay, Swin_HasTheRatesOfTimm) {
   EXPECT_EQ(swin.rate("head.weight"), 1);
 }
 
-// The layers of timm's group_matcher for ViT: embeddings, 12 blocks, the last with the norm, and the
-// head.
+// The layers of timm's group_matcher for ViT: embeddings, 12 blocks, the last with the norm, and
+// the head.
 TEST(LayerDecay, Vit_HasTheRatesOfTimm) {
   const Built vit = built("vit_b_32", R"({"num_classes": 3})", {3, 32, 32});
   EXPECT_EQ(vit.rate("conv_proj.weight"), std::pow(0.5, 13));

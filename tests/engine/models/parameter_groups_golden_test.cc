@@ -41,11 +41,10 @@ int layer_in_timm_of(const nlohmann::json& network, const std::string& name) {
 
 Training with_layer_rates(Program& program, const std::string& model, const Settings& optimizer) {
   const ModelDef& def = model_registry().get(model);
-  Training training =
-      build_training(program, {.model = model,
-                               .model_settings = ConfigTree().validate(def.schema),
-                               .batch = 2,
-                               .columns = image_columns(def.image)});
+  Training training = build_training(program, {.model = model,
+                                               .model_settings = ConfigTree().validate(def.schema),
+                                               .batch = 2,
+                                               .columns = image_columns(def.image)});
   set_layer_rates(program, training.forward, training.blocks, optimizer);
   return training;
 }
