@@ -15,11 +15,16 @@ and the tensor's values are, in float32 arithmetic,
 and label n is splitmix64(FNV-1a("labels") + n) mod classes. tests/golden/golden.h implements the same in C++.
 PyTorch computes in float64 from these float32 values, so the stored values are exact to the digits shown.
 
-"scaled" of a file has factors of tensors by the ends of their names.
+"scaled" and "shifted" of a file have factors of tensors and then summands, by shell patterns of names. They make the gradients of networks
+with batch norm comparable: the ReLUs of random weights cut half of the values, some of which are so near to 0 that the rounding of float32
+decides, and each of these changes gradients by up to 1e-2; and batch norms of 16 values amplify rounding from block to block. PyTorch's own
+float32 gradients are then up to 0.3 off float64. With biases in front of a ReLU shifted, and the last scale of a residual branch reduced,
+they are within 1e-4 of the norm. The shifts are those of several, from 1.2 to 3, with which no value is near to 0.
 
 Files of the networks in SAMPLED have the gradients and running statistics of some tensors only, and evaluations at other sizes.
 """
 import argparse
+import fnmatch
 import json
 import math
 import os
@@ -119,7 +124,7 @@ OF_TORCHVISION = {
     "vgg11_bn": (2, 3, 32, 32),
     "mobilenet_v2": (4, 3, 64, 64),
     "densenet121": (4, 3, 64, 64),
-    "googlenet": (4, 3, 64, 64),
+    "googlenet": (8, 3, 64, 64),
     "mobilenet_v3_small": (4, 3, 64, 64),
     "mobilenet_v3_large": (4, 3, 64, 64),
     "efficientnet_b0": (4, 3, 64, 64),
@@ -156,17 +161,63 @@ SAMPLED = {
     "mobilenet_v4_conv_small": "mobilenetv4_conv_small",
     "mobilenet_v4_conv_medium": "mobilenetv4_conv_medium",
 }
-# Evaluated with these weights, their values grow until float32 and float64 differ by a third, in PyTorch too: only trained.
-UNSTABLE = {"efficientnet_v2_s", "efficientnet_v2_m"}
 STORED_TENSORS = 10
 SIZE = (4, 3, 64, 64)
+SIZE_OF_V4 = (8, 3, 64, 64)  # its last batch norm has one value of each image
 ODD_SIZE = (1, 3, 75, 61)
 SIZE_OF_PAIR = (2, 3, 75, 61)  # for batch norm behind the pooling, which needs two values to be trained
-# With weights of the formula, each bottleneck adds as much as it is given, and batch norms of 16 values amplify the rounding of float32 from
-# block to block: PyTorch's own float32 logits are 5e-5 to 9e-5 off float64 (5e-6 with these factors), and gradients 3e-2 (4e-3).
-SCALED = {name: {"bn3.weight": 0.25} for name in ("resnet50d", "resnext50_32x4d", "wide_resnet50_2")}
+SMALL_BRANCH = 0.25
+
+
+def shifted(amount, *patterns):
+    return {pattern: amount for pattern in patterns}
+
+
+OF_BOTTLENECKS = ("*bn1.bias", "*bn2.bias", "*bn3.bias", "*downsample.?.bias")
+OF_V4 = ("bn1.bias", "blocks.*.bn?.bias", "blocks.*.pw_exp.bn.bias", "blocks.*.dw_mid.bn.bias", "norm_head.bias")
+OF_EFFICIENTNET = shifted(1, "features.*.block.[012].1.bias")  # silu: values where it is less curved
+SHIFTED = {
+    "resnet18": shifted(2.3, "bn1.bias", "layer*.bias"),
+    "mobilenet_v1": shifted(2.4, "*bn?.bias"),
+    "vgg11_bn": shifted(1.75, "features.*.bias"),
+    "densenet121": shifted(2.5, "features.[dt]*.norm*.bias", "features.norm5.bias") | shifted(0.5, "features.norm0.bias"),
+    "googlenet": shifted(2.85, "*.bn.bias"),
+    "mobilenet_v2": shifted(3, "features.*.conv.[01].1.bias", "features.0.1.bias", "features.18.1.bias"),
+    "mobilenet_v3_large": shifted(0.35, "features.*.1.bias"),
+    "efficientnet_b0": OF_EFFICIENTNET,
+    "efficientnet_b5": OF_EFFICIENTNET,
+    "efficientnet_v2_s": OF_EFFICIENTNET,
+    "efficientnet_v2_m": OF_EFFICIENTNET,
+    "resnext50_32x4d": shifted(1.4, *OF_BOTTLENECKS),
+    "wide_resnet50_2": shifted(2.2, *OF_BOTTLENECKS),
+    "resnet18d": shifted(2.5, "bn1.bias", "conv1.[14].bias", "layer*.bias"),
+    "resnet50d": shifted(1.4, "conv1.[14].bias", *OF_BOTTLENECKS),
+    "regnet_y_400mf": shifted(1.7, "stem.1.bias", "*.f.[abc].1.bias", "*proj.1.bias"),
+    "efficientnet_lite0": shifted(1.9, "bn?.bias", "blocks.*.bn[12].bias"),
+    "mobilenet_v4_conv_small": shifted(1.4, *OF_V4),
+    "mobilenet_v4_conv_medium": shifted(2.3, *OF_V4),
+}
+SCALED = {name: {"*bn3.weight": SMALL_BRANCH} for name in ("resnet50d", "resnext50_32x4d", "wide_resnet50_2")}
+SCALED |= {name: {"features.*.block.3.1.weight": SMALL_BRANCH} for name in ("efficientnet_b0", "efficientnet_b5")}
+SCALED |= {
+    name: {"features.*.block.3.1.weight": SMALL_BRANCH, "features.[23].*.block.1.1.weight": SMALL_BRANCH}
+    for name in ("efficientnet_v2_s", "efficientnet_v2_m")
+}
+SCALED["regnet_y_400mf"] = {"*.f.c.1.weight": SMALL_BRANCH}
+# The losses of training steps on one batch: PyTorch's optimizer, the section of a job that is the same, and the rate.
+STEPS = 20
+TRAINED = {
+    name: (lambda parameters, rate: torch.optim.SGD(parameters, rate, momentum=0.9, weight_decay=1e-4),
+           {"name": "momentum", "momentum": 0.9, "weight_decay": 1e-4}, rate)
+    for name, rate in (("resnet18", 3e-4), ("mobilenet_v3_small", 1e-3))
+} | {
+    "vit_tiny_patch16_224": (lambda parameters, rate: torch.optim.AdamW(parameters, rate, weight_decay=0.05),
+                             {"name": "adamw", "weight_decay": 0.05}, 2e-5)
+}
 # At the size that it is made for, too.
 AT_FULL_SIZE = {"efficientnet_lite0": (1, 3, 224, 224)}
+# Maps that windows fill, and maps that need padding or are smaller than a window.
+WINDOWED = {"swin_t": [(1, 3, 448, 448), (1, 3, 96, 96)]}
 
 
 def of_torchvision(name):
@@ -195,7 +246,7 @@ def sampled_of_timm(name):
 
 
 for key, source in SAMPLED.items():
-    MODELS[key] = (lambda key=key, source=source: sampled_of_timm(key) if source else of_torchvision(key), SIZE)
+    MODELS[key] = (lambda key=key, source=source: sampled_of_timm(key) if source else of_torchvision(key), SIZE_OF_V4 if key.startswith("mobilenet_v4") else SIZE)
 for key, shape in OF_TORCHVISION.items():
     MODELS[key] = (lambda key=key: of_torchvision(key), shape)
 
@@ -264,12 +315,31 @@ def chosen(tensors, name):
     return [pairs[i * (len(pairs) - 1) // (STORED_TENSORS - 1)] for i in range(STORED_TENSORS)]
 
 
-def evaluations(model, name):
-    shapes = [SIZE_OF_PAIR if name.startswith("mobilenet_v4") else ODD_SIZE] + ([AT_FULL_SIZE[name]] if name in AT_FULL_SIZE else [])
+def shapes_of_evaluations(name):
+    if name not in SAMPLED:
+        return WINDOWED.get(name, [])
+    return [SIZE_OF_PAIR if name.startswith("mobilenet_v4") else ODD_SIZE] + ([AT_FULL_SIZE[name]] if name in AT_FULL_SIZE else [])
+
+
+def evaluations(model, shapes):
     return [
         {"input_shape": list(shape), "eval_logits": model(torch.from_numpy(tensor("input", shape)).double()).flatten().tolist()}
         for shape in shapes
     ]
+
+
+def steps_of(name, model, images, labels):
+    """The model has its gradients, and its running statistics do not count in training."""
+    optimizer, section, rate = TRAINED[name]
+    optimizer = optimizer(model.parameters(), rate)
+    losses = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = functional.cross_entropy(model(images), labels)
+        loss.backward()
+        losses.append(float(f"{loss.item():.9g}"))
+        optimizer.step()
+    return {"optimizer": section, "rate": rate, "losses": losses}
 
 
 def make(name):
@@ -283,15 +353,17 @@ def make(name):
         if not key.endswith(COMPUTED)
     }
     for key in values:
-        for ending, factor in SCALED.get(name, {}).items():
-            values[key] = values[key] * numpy.float32(factor) if key.endswith(ending) else values[key]
+        for pattern, factor in SCALED.get(name, {}).items():
+            values[key] = values[key] * numpy.float32(factor) if fnmatch.fnmatchcase(key, pattern) else values[key]
+        for pattern, more in SHIFTED.get(name, {}).items():
+            values[key] = values[key] + numpy.float32(more) if fnmatch.fnmatchcase(key, pattern) else values[key]
     model.load_state_dict({key: torch.from_numpy(value).double() for key, value in values.items()}, strict=False)
     images = torch.from_numpy(tensor("input", shape)).double()
     labels = torch.from_numpy((draws("labels", shape[0]) % numpy.uint64(CLASSES)).astype(numpy.int64))
     model.eval()
     with torch.no_grad():
         evaluated = model(images)
-        others = evaluations(model, name) if name in SAMPLED and name not in UNSTABLE else []
+        others = evaluations(model, shapes_of_evaluations(name))
     model.train()
     logits = model(images)
     loss = functional.cross_entropy(logits, labels)
@@ -304,19 +376,24 @@ def make(name):
         "labels": labels.tolist(),
         "loss": loss.item(),
         "logits": logits.flatten().tolist(),
-        "eval_logits": [] if name in UNSTABLE else evaluated.flatten().tolist(),
+        "eval_logits": evaluated.flatten().tolist(),
+        "gradient_norm": math.sqrt(sum(float(value.grad.square().sum()) for value in model.parameters())),
         "gradients": {key: summary(value.grad, samples) for key, value in chosen(model.named_parameters(), name)},
         "running_after": {
             key: summary(value, samples)
             for key, value in chosen(((k, v) for k, v in model.named_buffers() if k.endswith(("mean", "var"))), name)
         },
     }
-    if name in SCALED:
-        result["scaled"] = SCALED[name]
+    for key, changes in (("scaled", SCALED), ("shifted", SHIFTED)):
+        if name in changes:
+            result[key] = changes[name]
     if name in SAMPLED:
         result["made_by"] += f", torchvision {torchvision.__version__}" if SAMPLED[name] is None else f", timm's {SAMPLED[name]}"
         result["parameters"] = len(list(model.parameters()))
+    if others:
         result["other_sizes"] = others
+    if name in TRAINED:
+        result["steps"] = steps_of(name, model, images, labels)
     write_json(os.path.join(options.out, name + ".json"), result, few)
     if options.safetensors:
         os.makedirs(options.safetensors, exist_ok=True)

@@ -97,13 +97,14 @@ def configs():
 def positions():
     torch.manual_seed(3)
     cases = []
-    for prefix, old, new in ((1, 4, 6), (1, 4, 2), (0, 5, 7), (2, 3, 5)):
-        table = torch.randn(1, prefix + old * old, 2)
-        case = {"prefix": prefix, "from": old, "to": new, "table": table.flatten().tolist()}
-        case["timm"] = resample_abs_pos_embed(table, [new, new], num_prefix_tokens=prefix).flatten().tolist()
+    # 14 to 24 and to 7 are images of 224 to 384 and to 112, of which every step-th value is kept.
+    for prefix, old, new, width, step in ((1, 4, 6, 2, 1), (1, 4, 2, 2, 1), (0, 5, 7, 2, 1), (2, 3, 5, 2, 1), (1, 14, 24, 1, 7), (1, 14, 7, 1, 1)):
+        table = torch.randn(1, prefix + old * old, width)
+        case = {"prefix": prefix, "from": old, "to": new, "width": width, "step": step, "table": table.flatten().tolist()}
+        case["timm"] = resample_abs_pos_embed(table, [new, new], num_prefix_tokens=prefix).flatten().tolist()[::step]
         if prefix == 1:
             state = interpolate_embeddings(new * 8, 8, OrderedDict({"encoder.pos_embedding": table}))
-            case["torchvision"] = state["encoder.pos_embedding"].flatten().tolist()
+            case["torchvision"] = state["encoder.pos_embedding"].flatten().tolist()[::step]
         cases.append(case)
     return cases
 

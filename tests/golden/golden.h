@@ -2,6 +2,8 @@
 // compute the same weights.
 #pragma once
 
+#include <fnmatch.h>
+
 #include <cmath>
 #include <cstdint>
 #include <fstream>
@@ -79,6 +81,13 @@ struct Evaluation {
   std::vector<double> logits;
 };
 
+// Training steps on one batch.
+struct GoldenSteps {
+  std::string optimizer;  // the section of a job
+  float rate = 0;
+  std::vector<double> losses;  // before each step
+};
+
 struct Golden {
   std::string model;
   int64_t classes = 0;
@@ -86,20 +95,30 @@ struct Golden {
   std::vector<int64_t> labels;
   double loss = 0;  // mean cross entropy, training mode
   std::vector<double> logits,
-      eval_logits;  // [N, classes]; evaluation from the initial running statistics; may be empty
+      eval_logits;  // [N, classes]; evaluation from the initial running statistics
   std::map<std::string, Summary> gradients;
   std::map<std::string, Summary>
-      running_after;      // running statistics after that one training forward
-  size_t parameters = 0;  // of the network; `gradients` may have some of them only
+      running_after;         // running statistics after that one training forward
+  size_t parameters = 0;     // of the network; `gradients` may have some of them only
+  double gradient_norm = 0;  // of all parameters together
   std::vector<Evaluation> other_sizes;
-  std::map<std::string, float> scaled;  // factors of tensors by the ends of their names
+  GoldenSteps steps;  // may be empty
+  // Factors of tensors, and then summands, by shell patterns of names.
+  std::map<std::string, float> scaled, shifted;
 
   // The values of a weight.
   std::vector<float> weight(const std::string& name, const Shape& shape) const {
     std::vector<float> values = tensor(name, shape);
-    for (const auto& [ending, factor] : scaled) {
-      if (!name.ends_with(ending)) continue;
+    const auto fits = [&](const std::string& pattern) {
+      return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+    };
+    for (const auto& [pattern, factor] : scaled) {
+      if (!fits(pattern)) continue;
       for (float& value : values) value *= factor;
+    }
+    for (const auto& [pattern, more] : shifted) {
+      if (!fits(pattern)) continue;
+      for (float& value : values) value += more;
     }
     return values;
   }
@@ -128,7 +147,13 @@ inline Golden load(const std::string& model) {
   golden.gradients = summaries(json.at("gradients"));
   golden.running_after = summaries(json.at("running_after"));
   golden.parameters = json.value("parameters", golden.gradients.size());
+  golden.gradient_norm = json.value("gradient_norm", 0.0);
   golden.scaled = json.value("scaled", golden.scaled);
+  golden.shifted = json.value("shifted", golden.shifted);
+  if (json.contains("steps")) {
+    const nlohmann::json& steps = json.at("steps");
+    golden.steps = {steps.at("optimizer").dump(), steps.at("rate"), steps.at("losses")};
+  }
   for (const nlohmann::json& other : json.value("other_sizes", nlohmann::json::array())) {
     const std::vector<int64_t> shape = other.at("input_shape");
     golden.other_sizes.push_back({Shape(shape), other.at("eval_logits")});

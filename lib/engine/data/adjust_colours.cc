@@ -15,20 +15,28 @@ constexpr size_t kLanes = 16;
 
 float unit(float value) { return std::clamp(value, 0.0f, 1.0f); }
 
+// pillow: with the weights and the rounding of its conversion to 8 bits of grey.
+template <bool pillow = false>
 float grey(const ImagePlanes& p, size_t count, size_t i) {
   if (p.image.channels == 1) return p.pixels[i];
+  if constexpr (pillow) {
+    constexpr float kOne = 65536;
+    return as_byte(19595 / kOne * p.pixels[i] + 38470 / kOne * p.pixels[count + i] +
+                   7471 / kOne * p.pixels[2 * count + i]);
+  }
   return kRed * p.pixels[i] + kGreen * p.pixels[count + i] + kBlue * p.pixels[2 * count + i];
 }
 
 // In an order that does not depend on the processor.
+template <bool pillow>
 double sum_of_grey(const ImagePlanes& p) {
   const size_t count = p.plane();
   double lanes[kLanes] = {}, sum = 0;
   size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    for (size_t k = 0; k < kLanes; ++k) lanes[k] += grey(p, count, i + k);
+    for (size_t k = 0; k < kLanes; ++k) lanes[k] += grey<pillow>(p, count, i + k);
   }
-  for (; i < count; ++i) sum += grey(p, count, i);
+  for (; i < count; ++i) sum += grey<pillow>(p, count, i);
   for (const double lane : lanes) sum += lane;
   return sum;
 }
@@ -78,22 +86,30 @@ void adjust_brightness(const ImagePlanes& p, float factor) {
   for (size_t i = 0; i < p.image.count(); ++i) p.pixels[i] = unit(p.pixels[i] * factor);
 }
 
-void adjust_contrast(const ImagePlanes& p, float factor) {
+void adjust_contrast(const ImagePlanes& p, float factor, Steps steps) {
   const size_t count = p.plane();
-  const float rest = (1 - factor) * static_cast<float>(sum_of_grey(p) / static_cast<double>(count));
+  const bool bytes = steps == Steps::kBytes;
+  const double sum = bytes ? sum_of_grey<true>(p) : sum_of_grey<false>(p);
+  const auto mean = static_cast<float>(sum / static_cast<double>(count));
+  const float rest = (1 - factor) * (bytes ? as_byte(mean) : mean);
   for (size_t i = 0; i < p.image.count(); ++i) p.pixels[i] = unit(p.pixels[i] * factor + rest);
 }
 
-void adjust_saturation(const ImagePlanes& p, float factor) {
-  if (p.image.channels != 3) return;
+template <bool pillow>
+static void saturate(const ImagePlanes& p, float factor) {
   const size_t count = p.plane();
   for (size_t i = 0; i < count; ++i) {
-    const float rest = (1 - factor) * grey(p, count, i);
+    const float rest = (1 - factor) * grey<pillow>(p, count, i);
     for (int c = 0; c < 3; ++c) {
       float& value = p.pixels[c * count + i];
       value = unit(value * factor + rest);
     }
   }
+}
+
+void adjust_saturation(const ImagePlanes& p, float factor, Steps steps) {
+  if (p.image.channels != 3) return;
+  steps == Steps::kBytes ? saturate<true>(p, factor) : saturate<false>(p, factor);
 }
 
 // Rotates the hue by `turn` of the colour circle, keeping HSV's saturation and value.
@@ -118,7 +134,8 @@ void adjust_hue(const ImagePlanes& p, float turn) {
   }
 }
 
-void adjust_sharpness(const ImagePlanes& p, float factor) {
+template <bool pillow>
+static void sharpen(const ImagePlanes& p, float factor) {
   const int height = p.image.height, width = p.image.width;
   if (height <= 2 || width <= 2) return;
   constexpr float kAround = 1.0f / 13, kHere = 5.0f / 13;
@@ -134,7 +151,8 @@ void adjust_sharpness(const ImagePlanes& p, float factor) {
       for (int x = 1; x + 1 < width; ++x) {
         const float around = above[x - 1] + above[x] + above[x + 1] + here[x - 1] + here[x + 1] +
                              below[x - 1] + below[x] + below[x + 1];
-        const float blurred = around * kAround + here[x] * kHere;
+        const float mean = around * kAround + here[x] * kHere;
+        const float blurred = pillow ? as_byte(mean) : mean;
         row[x] = unit(here[x] + (1 - factor) * (blurred - here[x]));
       }
       // The outermost columns are clamped, as torchvision's are.
@@ -143,6 +161,10 @@ void adjust_sharpness(const ImagePlanes& p, float factor) {
       above.swap(here);
     }
   }
+}
+
+void adjust_sharpness(const ImagePlanes& p, float factor, Steps steps) {
+  steps == Steps::kBytes ? sharpen<true>(p, factor) : sharpen<false>(p, factor);
 }
 
 void posterize(const ImagePlanes& p, int bits) {

@@ -6,14 +6,26 @@
 
 namespace fleet::data {
 
+// The values between an operation's own steps, such as the grey of a pixel.
+enum class Steps {
+  kExact,
+  kBytes,  // rounded to 8 bits, as by Pillow; the result is then within 1/255 of its result
+};
+// A value from 0 to 1 to the nearest of 8 bits.
+inline float as_byte(float value) {
+  constexpr float kMagic = 12582912;  // 1.5 * 2^23: a sum with it has no bits behind the point
+  return ((value * 255 + kMagic) - kMagic) * (1.0f / 255);
+}
+
 // factor 1 changes nothing; values are clamped to [0, 1].
 void adjust_brightness(const ImagePlanes& planes, float factor);
-void adjust_contrast(const ImagePlanes& planes, float factor);
-void adjust_saturation(const ImagePlanes& planes, float factor);  // grey images stay as they are
+void adjust_contrast(const ImagePlanes& planes, float factor, Steps steps = Steps::kExact);
+// Grey images stay as they are.
+void adjust_saturation(const ImagePlanes& planes, float factor, Steps steps = Steps::kExact);
 // Rotates the hue by `turn` of the colour circle, keeping HSV's saturation and value. RGB only.
 void adjust_hue(const ImagePlanes& planes, float turn);
 // factor 0 blurs, 2 sharpens. The outermost pixels stay as they are.
-void adjust_sharpness(const ImagePlanes& planes, float factor);
+void adjust_sharpness(const ImagePlanes& planes, float factor, Steps steps = Steps::kExact);
 // Keeps this number of bits, 0 to 8.
 void posterize(const ImagePlanes& planes, int bits);
 // Inverts values of at least the threshold.
@@ -30,7 +42,8 @@ void solarize_add(const ImagePlanes& planes, float more);
 void make_grey(const ImagePlanes& planes);
 // kernel_size: odd, at most twice the shorter side. Beyond the edges the image is reflected.
 void gaussian_blur(const ImagePlanes& planes, int kernel_size, double sigma);
-// Pillow's GaussianBlur: three boxes along each axis. Beyond the edges pixels are repeated.
+// Pillow's GaussianBlur: three boxes along each axis, each rounded to 8 bits. Beyond the edges
+// pixels are repeated.
 void blur_like_pillow(const ImagePlanes& planes, double radius);
 
 // How pixels are moved by an affine map.

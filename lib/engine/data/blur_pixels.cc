@@ -8,7 +8,10 @@
 namespace fleet::data {
 namespace {
 
-enum class Edges { kReflected, kRepeated };
+enum class Edges {
+  kReflected,
+  kRepeated,  // as Pillow, which also rounds each line to 8 bits
+};
 
 // The position within [0, size) that stands for `at`, which is less than a size outside.
 int64_t within(int64_t at, int64_t size, Edges edges) {
@@ -49,6 +52,11 @@ void blur_line(const Weights& weights, const float* here, const Pair& pair, int6
   }
 }
 
+void round_line(Edges edges, int64_t width, float* line) {
+  if (edges != Edges::kRepeated) return;
+  for (int64_t x = 0; x < width; ++x) line[x] = as_byte(line[x]);
+}
+
 void blur_rows(float* pixels, int64_t height, int64_t width, const Weights& weights, Edges edges) {
   const auto reach = std::ssize(weights) - 1;
   std::vector<float> line(width + 2 * reach);
@@ -61,6 +69,7 @@ void blur_rows(float* pixels, int64_t height, int64_t width, const Weights& weig
     const float* here = line.data() + reach;
     const auto pair = [here](int64_t k, int64_t x) { return here[x - k] + here[x + k]; };
     blur_line(weights, here, pair, width, pixels);
+    round_line(edges, width, pixels);
   }
 }
 
@@ -74,6 +83,7 @@ void blur_columns(float* pixels, int64_t height, int64_t width, const Weights& w
     const float *const *up = above.data(), *const *down = below.data();
     const auto pair = [up, down](int64_t k, int64_t x) { return up[k][x] + down[k][x]; };
     blur_line(weights, row(y), pair, width, pixels);
+    round_line(edges, width, pixels);
   }
 }
 

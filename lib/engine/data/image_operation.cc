@@ -21,11 +21,11 @@ void apply(const ImageStep& step, const ImagePlanes& planes) {
     case Operation::kBrightness:
       return adjust_brightness(planes, number);
     case Operation::kColour:
-      return adjust_saturation(planes, number);
+      return adjust_saturation(planes, number, step.steps);
     case Operation::kContrast:
-      return adjust_contrast(planes, number);
+      return adjust_contrast(planes, number, step.steps);
     case Operation::kSharpness:
-      return adjust_sharpness(planes, number);
+      return adjust_sharpness(planes, number, step.steps);
     case Operation::kPosterize:
       return posterize(planes, static_cast<int>(value));
     case Operation::kSolarize:

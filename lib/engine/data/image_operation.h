@@ -32,7 +32,8 @@ enum class Operation {
 struct ImageStep {
   Operation operation = Operation::kIdentity;
   double value = 0;
-  Sampling sampling = {};  // for operations that move pixels
+  Sampling sampling = {};       // for operations that move pixels
+  Steps steps = Steps::kExact;  // for those of colours
 };
 
 void apply(const ImageStep& step, const ImagePlanes& planes);

@@ -98,7 +98,8 @@ std::optional<ImageStep> draw_timm_step(const TimmOperation& one, const TimmUse&
   ImageStep step{one.operation,
                  timm_value(one, magnitude, sign, image, random),
                  {.filter = cubic ? Sampling::Filter::kBicubic : Sampling::Filter::kBilinear,
-                  .outside = Sampling::Outside::kMean}};
+                  .outside = Sampling::Outside::kMean},
+                 Steps::kBytes};
   const bool nothing = one.operation == Operation::kPosterize && step.value >= 8;
   if (!applied || nothing) return std::nullopt;
   return step;

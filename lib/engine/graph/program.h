@@ -32,8 +32,11 @@ struct Var {
   DType dtype = DType::kFloat32;
   Shape shape = {};
   Init init = {};
-  bool trainable = true;       // parameters only
-  double rate = 1;             // factor for a parameter's learning rate (optim/layer_decay.h)
+  bool trainable = true;  // parameters only
+  double rate = 1;        // factor for a parameter's learning rate (optim/layer_decay.h)
+  // A parameter that optimizer.weight_decay_exclude_1d leaves out whatever its rank, such as a
+  // table of positions.
+  bool no_weight_decay = false;
   VarId gradient_of = kNoVar;  // the variable whose gradient this is
   // A state that holds this parameter in a low type. Never saved; written by the parameter's
   // update, and by section "refresh" after the host wrote the parameter.
@@ -224,6 +227,10 @@ class GradientContext {
 struct Block {
   std::string name;       // "layer1.0"
   VarId output = kNoVar;  // usually the only value that later blocks read
+  // For optimizer.layer_decay: a value behind `output` up to which parameters have this block's
+  // rate, and whether the block has the rate of the next one.
+  VarId tail = kNoVar;
+  bool joins_next = false;
 };
 
 }  // namespace fleet

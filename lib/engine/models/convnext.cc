@@ -66,6 +66,7 @@ class ConvnextBuilder {
         const std::string name = names_.step(stage);
         x = patches(norm(x, name + ".0"), name + ".1", form_.channels[stage], 2);
         net_.block(name, x);
+        net_.join_next_block();
       }
       for (int64_t i = 0; i < form_.blocks[stage]; ++i) x = block(x, names_.block(stage, i));
     }
@@ -116,7 +117,8 @@ class ConvnextBuilder {
   VarId scaled(VarId x, const std::string& name) {
     const int64_t channels = net_.shape(x)[1];
     const Shape shape = form_.timm ? Shape{channels} : Shape{channels, 1, 1};
-    const VarId scale = net_.parameter(name, shape, init::constant(1e-6));
+    const VarId scale =
+        net_.without_weight_decay(net_.parameter(name, shape, init::constant(1e-6)));
     return net_.apply("elementwise_mul", {x, scale}, {{"axis", int64_t{1}}});
   }
 

@@ -31,6 +31,7 @@ class EfficientnetBuilder {
     }
     const int64_t head = form_.head > 0 ? form_.head : 4 * net_.shape(x)[1];
     x = conv_bn(x, "features." + std::to_string(number), {.channels = head, .kernel = 1});
+    net_.tail_of_block(x);
     x = net_.dropout(net_.flatten(net_.global_pool(x)), settings_.number("dropout"));
     return net_.linear(
         "classifier.1", x,

@@ -48,7 +48,7 @@ class LiteBuilder {
 
   VarId head(VarId x) {
     x = conv_bn(x, "conv_head", "bn2", {.channels = 1280, .kernel = 1});
-    return net_.activation("relu6", x);
+    return net_.tail_of_block(net_.activation("relu6", x));
   }
 
  private:

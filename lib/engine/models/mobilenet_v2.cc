@@ -63,6 +63,7 @@ FLEET_MODEL(mobilenet_v2) {
     const int64_t last = round_channels(1280 * std::max(1.0, width));
     x = conv_bn_relu6(network, x, "features." + std::to_string(number),
                       {.channels = last, .kernel = 1});
+    network.tail_of_block(x);
     x = network.dropout(network.flatten(network.global_pool(x)), settings.number("dropout"));
     return network.linear(
         "classifier.1", x,

@@ -126,7 +126,7 @@ std::vector<VarId> features_of(Network& network, VarId image, const Form& form, 
   }
   x = builder.conv_bn(x, name(outputs.size()), {.channels = 6 * network.shape(x)[1], .kernel = 1},
                       "hardswish");
-  outputs.push_back(x);
+  outputs.push_back(network.block(name(outputs.size()), x));
   return outputs;
 }
 

@@ -332,6 +332,20 @@ VarId Network::block(const std::string& name, VarId x) {
   return x;
 }
 
+VarId Network::tail_of_block(VarId x) {
+  if (!blocks_.empty()) blocks_.back().tail = x;
+  return x;
+}
+
+void Network::join_next_block() {
+  if (!blocks_.empty()) blocks_.back().joins_next = true;
+}
+
+VarId Network::without_weight_decay(VarId parameter) {
+  program_.var(parameter).no_weight_decay = true;
+  return parameter;
+}
+
 void Network::device(const std::string& name) {
   const std::vector<Op>& ops = program_.ops();
   const bool first = ops.empty() || ops.back().section != section_;

@@ -160,12 +160,20 @@ class Network {
 
   // Ends a block with output x. Strategies may cut the network here. Returns x.
   VarId block(const std::string& name, VarId x);
+  // For optimizer.layer_decay, which groups layers as timm does: what follows the last block, up to
+  // x, belongs to it. Returns x.
+  VarId tail_of_block(VarId x);
+  // The same: the last block, a step between stages, belongs to the next one.
+  void join_next_block();
   const std::vector<Block>& blocks() const { return blocks_; }
 
   // The parameter or state of this name, created in the first build. Two layers of one build may
   // share a parameter by requesting it here.
   VarId parameter(const std::string& name, const Shape& shape, Init init);
   VarId state(const std::string& name, const Shape& shape, Init init);
+  // optimizer.weight_decay_exclude_1d leaves this parameter out although it has more than one
+  // dimension: a token, a table of positions, a scale of channels. Returns it.
+  VarId without_weight_decay(VarId parameter);
 
  private:
   void claim(const std::string& layer);

@@ -56,7 +56,8 @@ class SwinBuilder {
         x = layer(x, name + std::to_string(i), stage, i % 2 == 1);
       }
     }
-    x = net_.transpose(net_.layer_norm("norm", x, norm_), {0, 3, 1, 2});
+    x = net_.tail_of_block(net_.layer_norm("norm", x, norm_));
+    x = net_.transpose(x, {0, 3, 1, 2});
     x = net_.flatten(net_.global_pool(x));
     return linear(x, "head", classes);
   }
@@ -164,9 +165,9 @@ class SwinBuilder {
       table = computed_biases(name + ".cpb_mlp", stage, window);
     } else {
       windows.set("scale", 1 / std::sqrt(static_cast<double>(width / heads)));
-      table =
+      table = net_.without_weight_decay(
           net_.parameter(name + ".relative_position_bias_table",
-                         {(2 * window[0] - 1) * (2 * window[1] - 1), heads}, init::normal(0.02));
+                         {(2 * window[0] - 1) * (2 * window[1] - 1), heads}, init::normal(0.02)));
     }
     const VarId scores = net_.apply("matmul", {q, k}, {{"transpose_y", true}});
     const VarId weights = net_.apply("window_softmax", {scores, table}, windows);
@@ -207,7 +208,8 @@ class SwinBuilder {
 
   // q e^min(s, ln 100), with a learned s of each head.
   VarId times_factor(VarId q, const std::string& name, int64_t heads) {
-    VarId factor = net_.parameter(name, {heads, 1, 1}, init::constant(std::numbers::ln10));
+    VarId factor = net_.without_weight_decay(
+        net_.parameter(name, {heads, 1, 1}, init::constant(std::numbers::ln10)));
     factor = net_.apply("clip", {factor}, {{"min", -1e30}, {"max", 2 * std::numbers::ln10}});
     return net_.apply("elementwise_mul", {q, net_.apply("exp", {factor})}, {{"axis", int64_t{1}}});
   }
@@ -218,6 +220,9 @@ class SwinBuilder {
                          {{"window", window}, {"trained", Integers{trained, trained}}});
     x = linear(net_.relu(linear(x, name + ".0", 512)), name + ".2", config_.heads[stage],
                /*bias=*/false);
+    for (const char* layer : {".0.weight", ".2.weight"}) {
+      net_.without_weight_decay(net_.program().find(name + layer));
+    }
     return net_.apply("scale", {net_.activation("sigmoid", x)}, {{"scale", 16.0}});
   }
 

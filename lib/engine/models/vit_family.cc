@@ -69,7 +69,7 @@ class VitBuilder {
     for (int64_t i = 0; i < config_.layers; ++i) {
       x = layer(x, names_.layer + std::to_string(i), depth_rate(i));
     }
-    x = net_.layer_norm(names_.norm, x, norm_);
+    x = net_.tail_of_block(net_.layer_norm(names_.norm, x, norm_));
     const VarId own = head(x, names_.head, 0);
     if (!config_.distilled) return {{"logits", own}};
     const VarId teachers = head(x, names_.head + "_dist", 1);
@@ -107,15 +107,16 @@ class VitBuilder {
 
   // `count` learned tokens, the same for each sample: N, count, width.
   VarId learned(const std::string& name, int64_t count, const Init& start, int64_t samples) {
-    const VarId token = net_.parameter(name, {1, count, config_.width}, start);
+    const VarId token =
+        net_.without_weight_decay(net_.parameter(name, {1, count, config_.width}, start));
     const VarId zeros =
         net_.apply("fill", {}, {{"shape", Integers{samples, count, config_.width}}});
     return net_.apply("elementwise_add", {zeros, token});
   }
 
   VarId with_positions(VarId x) {
-    const VarId position =
-        net_.parameter(names_.positions, {1, net_.shape(x)[1], config_.width}, init::normal(0.02));
+    const VarId position = net_.without_weight_decay(
+        net_.parameter(names_.positions, {1, net_.shape(x)[1], config_.width}, init::normal(0.02)));
     return net_.apply("elementwise_add", {x, position});
   }
 

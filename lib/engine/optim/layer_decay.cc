@@ -11,12 +11,19 @@
 namespace fleet {
 namespace {
 
-// The layer of each parameter that the section reads: the number of blocks that end before its
+// Where layers end. A block that joins the next one ends none.
+std::set<VarId> ends_of(std::span<const Block> blocks) {
+  std::set<VarId> ends;
+  for (const Block& block : blocks) {
+    if (!block.joins_next) ends.insert(block.tail == kNoVar ? block.output : block.tail);
+  }
+  return ends;
+}
+
+// The layer of each parameter that the section reads: the number of layers that end before its
 // first reader.
 std::map<VarId, int> layers_of(const Program& program, SectionId forward,
-                               std::span<const Block> blocks) {
-  std::set<VarId> ends;
-  for (const Block& block : blocks) ends.insert(block.output);
+                               const std::set<VarId>& ends) {
   std::map<VarId, int> layers;
   int layer = 0;
   for (const Op& op : program.ops()) {
@@ -41,9 +48,10 @@ std::string set_layer_rates(Program& program, SectionId forward, std::span<const
     throw Error(ErrorCode::kUsage, "the model names no blocks", "optimizer.layer_decay",
                 "give rates by name with optimizer.groups, or call Network::block() in the model");
   }
-  const auto last = static_cast<int>(blocks.size());
+  const std::set<VarId> ends = ends_of(blocks);
+  const auto last = static_cast<int>(ends.size());
   double lowest = 1;
-  for (const auto& [parameter, layer] : layers_of(program, forward, blocks)) {
+  for (const auto& [parameter, layer] : layers_of(program, forward, ends)) {
     Var& var = program.var(parameter);
     var.rate = std::pow(decay, last - layer);
     if (var.trainable) lowest = std::min(lowest, var.rate);

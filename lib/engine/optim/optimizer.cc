@@ -139,6 +139,10 @@ Schema optimizer_schema(const std::string& name) {
       .number("weight_decay", def.weight_decay, 0, 1e6, "weight decay of the parameters")
       .texts("exclude_from_weight_decay", {},
              "parameters whose names contain one of these texts do not decay")
+      .boolean("weight_decay_exclude_1d", false,
+               "leave out parameters of one dimension (biases, scales of norms), and class tokens, "
+               "embeddings of positions and tables of relative positions of image networks, as "
+               "timm does; a group's weight_decay comes first")
       .texts("groups", {},
              "'PATTERN: rate=0.1 weight_decay=0' for parameters that match; the first match "
              "counts; rate multiplies the schedule's rate")
@@ -159,15 +163,18 @@ Schema optimizer_schema(const std::string& name) {
              "shell patterns of parameters that adaptive clipping leaves out, such as the head");
 }
 
-double weight_decay_of(const Settings& settings, const std::string& parameter) {
+double weight_decay_of(const Settings& settings, const Var& parameter) {
   const std::vector<std::string> parts = settings.texts("exclude_from_weight_decay");
   const bool excluded = std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
-    return parameter.find(part) != std::string::npos;
+    return parameter.name.find(part) != std::string::npos;
   });
   if (excluded) return 0;
   const std::vector<ParameterGroup> groups = parameter_groups(settings);
-  const ParameterGroup* group = group_of(groups, parameter);
-  return group && group->weight_decay ? *group->weight_decay : settings.number("weight_decay");
+  const ParameterGroup* group = group_of(groups, parameter.name);
+  if (group && group->weight_decay) return *group->weight_decay;
+  const bool left_out = settings.boolean("weight_decay_exclude_1d") &&
+                        (parameter.shape.rank() <= 1 || parameter.no_weight_decay);
+  return left_out ? 0 : settings.number("weight_decay");
 }
 
 // The rate of each group: the schedule's rate times a factor, computed once per factor.
@@ -207,10 +214,10 @@ void append_updates_by_phase(Program& program, SectionId optimize,
   std::vector<Update> updates;
   GroupRates rates(program, optimize, learning_rate, settings);
   for (VarId parameter : parameters) {
-    const std::string name = program.var(parameter).name;
     const VarId gradient = program.gradient(parameter);
     if (!program.var(parameter).trainable || gradient == kNoVar) continue;
-    updates.push_back({parameter, gradient, scaling.unscale, weight_decay_of(settings, name),
+    updates.push_back({parameter, gradient, scaling.unscale,
+                       weight_decay_of(settings, program.var(parameter)),
                        rates.of(program.var(parameter)), rows_of_gradient(program, gradient)});
   }
   append_clipping(program, optimize, settings, scaling.unscale, updates);

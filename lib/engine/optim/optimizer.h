@@ -74,14 +74,14 @@ struct OptimizerDef {
 Registry<OptimizerDef>& optimizer_registry();
 
 // The keys of a job's "optimizer" section for this optimizer: name, its own, weight_decay,
-// exclude_from_weight_decay, groups, layer_decay, frozen, clip, clip_norm, clip_value. kUsage for
-// an unknown name. See optim/parameter_groups.h for groups and frozen, optim/layer_decay.h for
-// layer_decay.
+// exclude_from_weight_decay, weight_decay_exclude_1d, groups, layer_decay, frozen, clip, clip_norm,
+// clip_value. kUsage for an unknown name. See optim/parameter_groups.h for groups and frozen,
+// optim/layer_decay.h for layer_decay.
 Schema optimizer_schema(const std::string& name);
 
-// The weight decay of one parameter: 0 if its name is excluded, else its group's, else
-// weight_decay.
-double weight_decay_of(const Settings& settings, const std::string& parameter);
+// The weight decay of one parameter: 0 if its name is excluded, else its group's, else 0 if
+// weight_decay_exclude_1d leaves it out, else weight_decay.
+double weight_decay_of(const Settings& settings, const Var& parameter);
 
 // Appends to section `optimize`: clipping, then an update of each of `parameters` that is trainable
 // and has a gradient (Program::gradient). settings: validated by optimizer_schema(); the key "name"

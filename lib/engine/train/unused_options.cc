@@ -148,7 +148,7 @@ void add_optimizer(const Job& job, const JobFacts& facts, Lines* lines) {
                       std::any_of(groups.begin(), groups.end(), [](const ParameterGroup& group) {
                         return group.weight_decay.value_or(0) > 0;
                       });
-  lines->add(!decays, {"optimizer.exclude_from_weight_decay"},
+  lines->add(!decays, {"optimizer.exclude_from_weight_decay", "optimizer.weight_decay_exclude_1d"},
              groups.empty() ? "optimizer.weight_decay is 0"
                             : "optimizer.weight_decay is 0, also in optimizer.groups");
   const std::string never =

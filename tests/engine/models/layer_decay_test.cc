@@ -58,7 +58,8 @@ TEST(LayerDecay, Swin_HasTheRatesOfTimm) {
   EXPECT_EQ(swin.rate("head.weight"), 1);
 }
 
-// The layers of timm's group_matcher for ViT: embeddings, 12 blocks, norm and head.
+// The layers of timm's group_matcher for ViT: embeddings, 12 blocks, the last with the norm, and
+// the head.
 TEST(LayerDecay, Vit_HasTheRatesOfTimm) {
   const Built vit = built("vit_b_32", R"({"num_classes": 3})", {3, 32, 32});
   EXPECT_EQ(vit.rate("conv_proj.weight"), std::pow(0.5, 13));
@@ -66,7 +67,7 @@ TEST(LayerDecay, Vit_HasTheRatesOfTimm) {
   EXPECT_EQ(vit.rate("encoder.pos_embedding"), std::pow(0.5, 13));
   EXPECT_EQ(vit.rate("encoder.layers.encoder_layer_0.ln_1.weight"), std::pow(0.5, 12));
   EXPECT_EQ(vit.rate("encoder.layers.encoder_layer_11.mlp.3.bias"), 0.5);
-  EXPECT_EQ(vit.rate("encoder.ln.weight"), 1);
+  EXPECT_EQ(vit.rate("encoder.ln.weight"), 0.5);
   EXPECT_EQ(vit.rate("heads.head.weight"), 1);
 }
 
@@ -78,8 +79,10 @@ TEST(LayerDecay, ConvolutionalModels_CountTheirBlocks) {
   EXPECT_EQ(resnet.rate("layer4.1.bn2.bias"), 0.5);
   EXPECT_EQ(resnet.rate("fc.bias"), 1);
   const Built convnext = built("convnext_tiny", R"({"num_classes": 3})", {3, 32, 32});
-  const auto blocks = static_cast<double>(convnext.training.blocks.size());
-  EXPECT_EQ(convnext.rate("features.0.0.weight"), std::pow(0.5, blocks));
+  // The stem and 18 blocks: a step between stages belongs to the block behind it.
+  EXPECT_EQ(convnext.training.blocks.size(), 22u);
+  EXPECT_EQ(convnext.rate("features.0.0.weight"), std::pow(0.5, 19));
+  EXPECT_EQ(convnext.rate("features.2.1.weight"), std::pow(0.5, 15));
   EXPECT_EQ(convnext.rate("classifier.2.weight"), 1);
 }
 

@@ -23,6 +23,16 @@ TEST(Nadam, DecoupledDecay_GivesTheValuesOfPyTorch) {
   expect_all_near(rules.run(), {0.819394877, -1.9896267, 0.353344786});
 }
 
+// NAdam(lr=.1, weight_decay=.05) after 20 steps.
+TEST(Nadam, TwentySteps_GiveTheValuesOfPyTorch) {
+  Rules rules(R"({"name": "nadam", "weight_decay": 0.05})", {twenty_steps(12)});
+  expect_all_near(
+      rules.run(),
+      {-0.7729005575, -0.1064303897, -0.6427240893, 0.3045749888, -0.5511193319, 0.6896968084,
+       -0.4973032416, 1.056611457, -0.4719726258, 1.412425065, -0.4581956639, -1.195407642},
+      1e-5);
+}
+
 // The momentum's product of 600 factors is computed as a series.
 TEST(Nadam, ManyUpdates_GiveTheValueOfPyTorch) {
   Trained one{.name = "w", .start = {1}, .gradients = {}};

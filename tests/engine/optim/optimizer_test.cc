@@ -15,6 +15,22 @@ TEST(Optimizer, WeightDecayExclusions_AreSubstringsOfNames) {
   EXPECT_EQ(rules.values("bn1.weight")[0], 1);
 }
 
+TEST(Optimizer, WeightDecayWithoutVectors_AGroupComesFirst) {
+  const Settings settings =
+      optimizer_settings(R"({"name": "sgd", "weight_decay": 0.5, "weight_decay_exclude_1d": true,
+                             "groups": ["*.ours: weight_decay=0.25"]})");
+  Program program;
+  const auto decay_of = [&](const std::string& name, const Shape& shape, bool left_out = false) {
+    Var& var = program.var(program.parameter(name, shape, {}));
+    var.no_weight_decay = left_out;
+    return weight_decay_of(settings, var);
+  };
+  EXPECT_EQ(decay_of("fc.weight", {1, 2}), 0.5);
+  EXPECT_EQ(decay_of("fc.bias", {2}), 0);
+  EXPECT_EQ(decay_of("token", {1, 1, 2}, true), 0);
+  EXPECT_EQ(decay_of("token.ours", {1, 1, 2}, true), 0.25);
+}
+
 TEST(Optimizer, NotTrainable_StaysAndHasNoState) {
   Rules rules(R"({"name": "momentum", "weight_decay": 0.5})",
               {{"w", {1}, {{1}}}, {"frozen", {1}, {{1}}, /*trainable=*/false}});

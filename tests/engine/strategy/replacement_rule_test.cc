@@ -90,6 +90,9 @@ TEST(ReplacementRule, ExclusionsOfTheInnerDecay_AreRefused) {
   EXPECT_THROW(trained_with_rule("lars: true", R"({"name": "momentum", "weight_decay": 0.1,
                                          "exclude_from_weight_decay": ["bias"]})"),
                Error);
+  EXPECT_THROW(trained_with_rule("lars: true", R"({"name": "momentum", "weight_decay": 0.1,
+                                         "weight_decay_exclude_1d": true})"),
+               Error);
 }
 
 }  // namespace

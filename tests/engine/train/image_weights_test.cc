@@ -187,11 +187,13 @@ TEST(ImageWeights, Positions_AreResizedByEachLibrarysRule) {
          {std::pair("timm", PositionRule::kTimm), {"torchvision", PositionRule::kTorchvision}}) {
       if (!one.contains(library)) continue;
       const auto wanted = one.at(library).get<std::vector<double>>();
-      const std::vector<float> got = resized_positions(values, one.at("prefix").get<int64_t>(), 2,
-                                                       {from, from}, {to, to}, rule);
-      ASSERT_EQ(got.size(), wanted.size());
-      for (size_t i = 0; i < got.size(); ++i) {
-        EXPECT_NEAR(got[i], wanted[i], 1e-5) << library << " " << from << " to " << to;
+      const auto width = one.at("width").get<int64_t>();
+      const auto step = one.at("step").get<size_t>();
+      const std::vector<float> got = resized_positions(values, one.at("prefix").get<int64_t>(),
+                                                       width, {from, from}, {to, to}, rule);
+      ASSERT_EQ((got.size() + step - 1) / step, wanted.size());
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        EXPECT_NEAR(got[i * step], wanted[i], 1e-5) << library << " " << from << " to " << to;
       }
     }
   }

@@ -220,6 +220,7 @@ TEST(UnusedOptions, EachIsNamed) {
   EXPECT_EQ(lines({"train.class_weights=balanced", "data.sampling=balanced"}), 1u);
   EXPECT_EQ(lines({}, {.data_classes = 4}), 1u);
   EXPECT_EQ(lines({"optimizer.weight_decay=0", "optimizer.exclude_from_weight_decay=bias"}), 1u);
+  EXPECT_EQ(lines({"optimizer.weight_decay=0", "optimizer.weight_decay_exclude_1d=true"}), 1u);
   const auto excluded = [&](const char* group) {
     return unused({"optimizer.weight_decay=0", "optimizer.exclude_from_weight_decay=bias",
                    std::string("optimizer.groups=['fc*: ") + group + "']"});

@@ -198,7 +198,7 @@ class Dgc : public MetaOptimizer {
                      residuals_[i], clip_scale(build, section, parameter)});
       outputs.insert(outputs.end(), {velocities_[i], residuals_[i]});
       applied.push_back(parameter);
-      decays.push_back(weight_decay_of(build.optimizer, program.var(parameter).name));
+      decays.push_back(weight_decay_of(build.optimizer, program.var(parameter)));
     }
     program.append(section, "dgc_select", inputs, outputs,
                    {{"counts", counts},

@@ -31,10 +31,12 @@ Settings replacement_rule(const Settings& inner, const std::string& rule,
   }
   if (inner.given("clip_exclude")) tree.set("clip_exclude", inner.json("clip_exclude"), origin);
   if (const double decay = inner.number("weight_decay"); decay > 0) {
-    if (!inner.texts("exclude_from_weight_decay").empty()) {
-      throw Error(ErrorCode::kUsage, "cannot be combined with " + rule,
-                  "optimizer exclude_from_weight_decay",
-                  "remove it, and name the parameters in the strategy's " + rule + "_configs");
+    const bool exclude_1d = inner.boolean("weight_decay_exclude_1d");
+    if (exclude_1d || !inner.texts("exclude_from_weight_decay").empty()) {
+      throw Error(
+          ErrorCode::kUsage, "cannot be combined with " + rule,
+          exclude_1d ? "optimizer weight_decay_exclude_1d" : "optimizer exclude_from_weight_decay",
+          "remove it, and name the parameters in the strategy's " + rule + "_configs");
     }
     tree.set("coupled_weight_decay", text_of_double(decay), origin);
   }
