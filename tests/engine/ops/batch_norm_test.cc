@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/engine/ops/op_check.h"
+#include "tests/engine/ops/op_device.h"
 
 namespace fleet {
 namespace {
@@ -131,10 +132,35 @@ TEST(BatchNorm, LargerImages_MatchReference) {
         check_batch_norm({.x = x, .relu = relu, .is_test = is_test});
         check_batch_norm({.x = x, .relu = relu, .is_test = is_test, .layout = blocked(x, 16)});
         check_batch_norm({.x = x, .relu = relu, .is_test = is_test, .layout = blocked(x, 8)});
+        check_batch_norm(
+            {.x = x, .relu = relu, .is_test = is_test, .layout = Layout::channels_last(x)});
       }
     }
   }
   check_batch_norm({.x = {3, 5, 40}, .relu = true});
+}
+
+// Rows of a pixel or several, of one group or several, and a last row that is not whole.
+TEST(BatchNorm, ChannelsLast_MatchesReference) {
+  for (const int64_t channels : {8, 24, 32, 40, 48, 64, 80, 96, 144}) {
+    const Shape x{3, channels, 3, 3};
+    check_batch_norm({.x = x, .relu = channels < 100, .layout = Layout::channels_last(x)});
+  }
+  if (op_device().backend() == "cuda") return;
+  const Shape rank3{3, 20, 7};
+  check_batch_norm({.x = rank3, .relu = true, .layout = Layout::channels_last(rank3)});
+}
+
+// More pixels than are summed at once. Differences would take minutes, so gradients are left to
+// the smaller images.
+TEST(BatchNorm, ChannelsLastInPieces_MatchesReference) {
+  if (op_device().backend() == "cuda") GTEST_SKIP() << "the CPU's loops";
+  for (const int64_t channels : {5, 24, 64, 320}) {
+    const Shape x{2, channels, 41, 43};
+    OpCheck check = check_of_batch_norm({.x = x, .layout = Layout::channels_last(x)});
+    check.check_gradient = false;
+    check_op(check);
+  }
 }
 
 TEST(BatchNorm, IsTest_UsesTheRunningStatistics) {

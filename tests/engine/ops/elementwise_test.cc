@@ -48,11 +48,12 @@ TEST_P(ElementwiseTest, BlockedLayout_MatchesReference) {
             }});
 }
 
-TEST_P(ElementwiseTest, FactorsOfChannels_InBlockedLayouts_MatchReference) {
+TEST_P(ElementwiseTest, FactorsOfChannels_InLayoutsOfImages_MatchReference) {
   const Layout blocks_of_8 = Layout::blocked({2, 24, 3, 5}, {360, 120, 40, 8}, {{1, 8}});
   const Layout blocks_of_16 = Layout::blocked({2, 32, 3, 5}, {480, 240, 80, 16}, {{1, 16}});
   const Operands operands{{2, 20, 3, 5}, {2, 20, 1, 1}, 0};
-  for (const Layout& layout : {blocks_of_8, blocks_of_16}) {
+  const Layout last = Layout::channels_last(operands.x);
+  for (const Layout& layout : {blocks_of_8, blocks_of_16, last}) {
     for (const bool both : {true, false}) {
       check_op({.type = GetParam().type,
                 .attributes = {{"axis", operands.axis}},

@@ -95,7 +95,7 @@ TEST(FusedBnAddActivation, Training_MatchesReference) {
 }
 
 TEST(FusedBnAddActivation, BlockedLayouts_MatchReference) {
-  for (const int64_t channels : {3, 16, 17, 40}) {
+  for (const int64_t channels : {3, 16, 17, 40, 96}) {
     const Shape x{2, channels, 3, 5};
     check_op(check_of_fused_bn_add_activation({.x = x, .layout = blocked(x, 16)}));
     check_op(check_of_fused_bn_add_activation({.x = x, .layout = blocked(x, 8)}));
@@ -117,7 +117,8 @@ TEST(FusedBnAddActivation, IsTest_UsesTheRunningStatistics) {
 // More elements than are added up in float at once, and a mean far from zero.
 TEST(FusedBnAddActivation, LargeImagesFarFromZero_KeepTheirDigits) {
   for (const std::optional<Layout>& layout :
-       {std::optional<Layout>(), std::optional<Layout>(blocked({2, 16, 40, 50}, 16))}) {
+       {std::optional<Layout>(), std::optional<Layout>(blocked({2, 16, 40, 50}, 16)),
+        std::optional<Layout>(Layout::channels_last({2, 16, 40, 50}))}) {
     OpCheck large = check_of_fused_bn_add_activation(
         {.x = {2, 16, 40, 50}, .layout = layout, .low = 99, .high = 101});
     large.check_gradient = false;

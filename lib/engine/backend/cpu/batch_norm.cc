@@ -82,8 +82,9 @@ Backward::primitive_desc backward(const BatchNorm& norm, const Layout& layout) {
 // Whether our own loops are faster than oneDNN's, which do not use vectors for plain layouts: by
 // ten times. Decided by x alone, so that both directions agree.
 bool uses_loops(const Shape& x, const Layout& layout) {
+  if (cpu::is_channels_last(layout, x)) return true;
   constexpr int64_t kMinPixels = 16;  // per image: shorter runs of a channel fill no vector
-  return layout == Layout::plain(x) && cpu::ChannelRuns(x, layout).length >= kMinPixels;
+  return layout == Layout::plain(x) && x.elements() >= kMinPixels * x[0] * x[1];
 }
 
 // oneDNN has no activation but relu.

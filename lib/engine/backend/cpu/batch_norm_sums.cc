@@ -9,33 +9,40 @@ namespace fleet {
 namespace {
 
 using cpu::ChannelRuns;
-using cpu::norm_runs::Partial;
 
-// Calls body(group, image) for all runs.
+// Calls body(group, part) for all runs.
 template <typename Body>
 void for_each_run(const ChannelRuns& runs, Body body) {
 #pragma omp parallel for collapse(2)
-  for (int64_t image = 0; image < runs.images; ++image) {
-    for (int64_t group = 0; group < runs.groups; ++group) body(group, image);
+  for (int64_t part = 0; part < runs.parts; ++part) {
+    for (int64_t group = 0; group < runs.groups; ++group) body(group, part);
   }
 }
 
-// Two sums per channel over all images: give(channel, first, second).
+// Two sums per channel over all parts: give(channel, first, second).
 template <typename Give>
-void add_up(const ChannelRuns& runs, const Partial* partials, Give give) {
+void add_up(const ChannelRuns& runs, const double* sums, Give give) {
 #pragma omp parallel for
-  for (int64_t group = 0; group < runs.groups; ++group) {
-    for (int64_t lane = 0; lane < runs.lanes; ++lane) {
-      const int64_t channel = group * runs.lanes + lane;
-      if (channel >= runs.channels) break;
-      double first = 0, second = 0;
-      for (int64_t image = 0; image < runs.images; ++image) {
-        const Partial& partial = partials[group * runs.images + image];
-        first += runs.fold(partial.first, lane);
-        second += runs.fold(partial.second, lane);
+  for (int64_t channel = 0; channel < runs.channels; ++channel) {
+    double totals[2] = {};
+    for (int64_t part = 0; part < runs.parts; ++part) {
+      for (int which = 0; which < 2; ++which) {
+        const double* of_part = sums + runs.sums_of(part, which);
+        double total = 0;
+        runs.for_each_position(channel, [&](int64_t p) { total += of_part[p]; });
+        totals[which] += total;
       }
-      give(channel, static_cast<float>(first), static_cast<float>(second));
     }
+    give(channel, static_cast<float>(totals[0]), static_cast<float>(totals[1]));
+  }
+}
+
+// Constants by position. value(channel) returns one.
+template <typename Value>
+void fill(const ChannelRuns& runs, std::vector<float>& constants, Value value) {
+  for (int64_t channel = 0; channel < runs.channels; ++channel) {
+    const auto constant = static_cast<float>(value(channel));
+    runs.for_each_position(channel, [&](int64_t p) { constants[p] = constant; });
   }
 }
 
@@ -50,18 +57,22 @@ class Sums {
         mean_(context.inputs[1].as<const float>()),
         sum_(context.outputs[0].as<float>()),
         squares_(context.outputs[1].as<float>()),
-        partials_(static_cast<Partial*>(context.workspace)) {}
+        shift_(runs_.positions),
+        sums_(static_cast<double*>(context.workspace)) {}
 
   void run() {
-    for_each_run(runs_, [&](int64_t group, int64_t image) {
-      float shift[cpu::kTileLanes];
-      runs_.fill(shift, group, [&](int64_t c) { return mean_[c]; });
-      Partial& partial = partials_[group * runs_.images + image];
-      partial = {};
-      cpu::norm_runs::add_moments(x_ + runs_.offset(image, group), shift, runs_.length,
-                                  partial.first, partial.second);
+    fill(runs_, shift_, [&](int64_t c) { return mean_[c]; });
+    for_each_run(runs_, [&](int64_t group, int64_t part) {
+      const cpu::Span span = runs_.span(part, group);
+      const int64_t position = runs_.position(group), width = span.columns * cpu::kTileLanes;
+      double* sums = sums_ + runs_.sums_of(part, 0) + position;
+      double* squares = sums_ + runs_.sums_of(part, 1) + position;
+      std::fill_n(sums, width, 0.0);
+      std::fill_n(squares, width, 0.0);
+      cpu::norm_runs::add_moments(span, x_ + runs_.offset(part, group), shift_.data() + position,
+                                  sums, squares);
     });
-    add_up(runs_, partials_, [&](int64_t channel, float sum, float squares) {
+    add_up(runs_, sums_, [&](int64_t channel, float sum, float squares) {
       sum_[channel] = sum;
       squares_[channel] = squares;
     });
@@ -72,7 +83,8 @@ class Sums {
   const T* x_;
   const float* mean_;
   float *sum_, *squares_;
-  Partial* partials_;
+  std::vector<float> shift_;  // per position
+  double* sums_;
 };
 
 template <typename T>
@@ -90,19 +102,21 @@ class Apply {
         mask_(context.outputs[1].as<uint16_t>()),
         relu_(!context.attributes().text("activation").empty()),
         epsilon_(context.attributes().number("epsilon")),
-        terms_(runs_.groups) {}
+        terms_mean_(runs_.positions),
+        terms_factor_(runs_.positions),
+        terms_bias_(runs_.positions) {}
 
   void run() {
-    for (int64_t group = 0; group < runs_.groups; ++group) {
-      runs_.fill(terms_[group].mean, group, [&](int64_t c) { return mean_[c]; });
-      runs_.fill(terms_[group].factor, group,
-                 [&](int64_t c) { return scale_[c] * inverse_of(variance_[c], epsilon_); });
-      runs_.fill(terms_[group].bias, group, [&](int64_t c) { return bias_[c]; });
-    }
-    for_each_run(runs_, [&](int64_t group, int64_t image) {
-      const int64_t at = runs_.offset(image, group);
-      cpu::norm_runs::apply(x_ + at, z_ ? z_ + at : nullptr, terms_[group], relu_, runs_.length,
-                            y_ + at, mask_ ? mask_ + runs_.tile(image, group) : nullptr);
+    fill(runs_, terms_mean_, [&](int64_t c) { return mean_[c]; });
+    fill(runs_, terms_factor_,
+         [&](int64_t c) { return scale_[c] * inverse_of(variance_[c], epsilon_); });
+    fill(runs_, terms_bias_, [&](int64_t c) { return bias_[c]; });
+    const cpu::norm_runs::Terms terms{terms_mean_.data(), terms_factor_.data(), terms_bias_.data()};
+    for_each_run(runs_, [&](int64_t group, int64_t part) {
+      const int64_t at = runs_.offset(part, group);
+      cpu::norm_runs::apply(runs_.span(part, group), x_ + at, z_ ? z_ + at : nullptr,
+                            terms.from(runs_.position(group)), relu_, y_ + at,
+                            mask_ ? mask_ + runs_.tile(part, group) : nullptr);
     });
   }
 
@@ -114,7 +128,7 @@ class Apply {
   uint16_t* mask_;
   const bool relu_;
   const double epsilon_;
-  std::vector<cpu::norm_runs::Terms> terms_;  // per group
+  std::vector<float> terms_mean_, terms_factor_, terms_bias_;  // per position
 };
 
 constexpr int kGradients = 4;  // index of the first dy of batch_norm_gradient_sums
@@ -131,19 +145,19 @@ class GradientSums {
         products_{context.outputs[0].as<float>(), context.outputs[2].as<float>()},
         sums_{context.outputs[1].as<float>(), context.outputs[3].as<float>()},
         epsilon_(context.attributes().number("epsilon")),
-        partials_(static_cast<Partial*>(context.workspace)) {
+        means_(runs_.positions),
+        partial_sums_(static_cast<double*>(context.workspace)) {
     for (size_t i = kGradients; i < context.inputs.size(); ++i) {
       gradient_.dy.push_back(context.inputs[i].as<const T>());
     }
   }
 
   void run() {
-    for_each_run(runs_, [&](int64_t group, int64_t image) {
-      float mean[cpu::kTileLanes];
-      runs_.fill(mean, group, [&](int64_t c) { return mean_[c]; });
-      gradient_.add_up(runs_, group, image, x_, mean, partials_[group * runs_.images + image]);
+    fill(runs_, means_, [&](int64_t c) { return mean_[c]; });
+    for_each_run(runs_, [&](int64_t group, int64_t part) {
+      gradient_.add_up(runs_, part, group, x_, means_.data(), partial_sums_);
     });
-    add_up(runs_, partials_, [&](int64_t channel, float sum, float moment) {
+    add_up(runs_, partial_sums_, [&](int64_t channel, float sum, float moment) {
       const auto product = static_cast<float>(moment * inverse_of(variance_[channel], epsilon_));
       for (float* to : sums_) {
         if (to) to[channel] = sum;
@@ -161,7 +175,8 @@ class GradientSums {
   cpu::norm_runs::Gradient<T> gradient_;
   float *products_[2], *sums_[2];
   const double epsilon_;
-  Partial* partials_;
+  std::vector<float> means_;  // per position
+  double* partial_sums_;
 };
 
 template <typename T>
@@ -179,26 +194,28 @@ class DataGradient {
         mask_(context.inputs[7].as<const uint16_t>()),
         dx_(context.outputs[0].as<T>()),
         epsilon_(context.attributes().number("epsilon")),
-        factors_(runs_.groups) {
+        means_(runs_.positions),
+        a_(runs_.positions),
+        b_(runs_.positions),
+        c_(runs_.positions) {
     const int64_t count = context.attributes().integer("count");
     share_ = 1 / static_cast<double>(count > 0 ? count : runs_.values);
   }
 
   void run() {
-    for (int64_t group = 0; group < runs_.groups; ++group) {
-      cpu::norm_runs::Factors& factors = factors_[group];
-      const auto inverse = [&](int64_t c) { return inverse_of(variance_[c], epsilon_); };
-      const auto factor = [&](int64_t c) { return scale_[c] * inverse(c); };
-      runs_.fill(factors.mean, group, [&](int64_t c) { return mean_[c]; });
-      runs_.fill(factors.a, group, factor);
-      runs_.fill(factors.b, group,
-                 [&](int64_t c) { return -factor(c) * inverse(c) * product_[c] * share_; });
-      runs_.fill(factors.c, group, [&](int64_t c) { return -factor(c) * sum_[c] * share_; });
-    }
-    for_each_run(runs_, [&](int64_t group, int64_t image) {
-      const int64_t at = runs_.offset(image, group);
-      cpu::norm_runs::combine(dz_ + at, mask_ ? mask_ + runs_.tile(image, group) : nullptr, x_ + at,
-                              factors_[group], runs_.length, dx_ + at);
+    const auto inverse = [&](int64_t c) { return inverse_of(variance_[c], epsilon_); };
+    const auto factor = [&](int64_t c) { return scale_[c] * inverse(c); };
+    fill(runs_, means_, [&](int64_t c) { return mean_[c]; });
+    fill(runs_, a_, factor);
+    fill(runs_, b_, [&](int64_t c) { return -factor(c) * inverse(c) * product_[c] * share_; });
+    fill(runs_, c_, [&](int64_t c) { return -factor(c) * sum_[c] * share_; });
+    for_each_run(runs_, [&](int64_t group, int64_t part) {
+      const int64_t at = runs_.offset(part, group), position = runs_.position(group);
+      cpu::norm_runs::combine(runs_.span(part, group), dz_ + at,
+                              mask_ ? mask_ + runs_.tile(part, group) : nullptr, x_ + at,
+                              {means_.data() + position, a_.data() + position, b_.data() + position,
+                               c_.data() + position},
+                              dx_ + at);
     });
   }
 
@@ -209,8 +226,8 @@ class DataGradient {
   const uint16_t* mask_;
   T* dx_;
   const double epsilon_;
-  double share_;  // weight of one value in the means over the batch
-  std::vector<cpu::norm_runs::Factors> factors_;
+  double share_;                          // weight of one value in the means over the batch
+  std::vector<float> means_, a_, b_, c_;  // per position
 };
 
 template <template <typename> typename Body>

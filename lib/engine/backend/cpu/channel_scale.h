@@ -1,5 +1,5 @@
 // Products of an image with one factor per channel of each image (squeeze and excitation), in the
-// blocked layouts of convolutions, so that the image needs no reorder to a plain layout.
+// layouts of convolutions, so that the image needs no reorder to a plain layout.
 #pragma once
 
 #include "backend/cpu/channel_runs.h"
@@ -9,11 +9,14 @@ namespace fleet::cpu {
 
 class ChannelScale {
  public:
-  // The image's layout if this class is for it: blocks of channels, and factors [N, C].
+  // The image's layout if this class is for it: blocks of channels or channels last, and factors
+  // [N, C].
   static std::optional<Layout> layout_for(const LayoutQuery& query, const Broadcast& broadcast);
   static bool is_for(const Argument& x, const Broadcast& broadcast);
 
-  explicit ChannelScale(const Argument& x) : runs_(x.shape, x.layout) {}
+  explicit ChannelScale(const Argument& x);
+  // Bytes that gradient() needs.
+  static size_t workspace(const Shape& x, const Layout& layout);
 
   // y = x * factors; padding stays zero.
   template <typename T>
@@ -21,10 +24,16 @@ class ChannelScale {
   // dx = dy * factors, dfactors[n, c] = sum of dy * x. dx may be null. The sums do not depend on
   // the number of threads.
   template <typename T>
-  void gradient(const T* x, const T* factors, const T* dy, T* dx, T* dfactors) const;
+  void gradient(const T* x, const T* factors, const T* dy, T* dx, T* dfactors,
+                void* workspace) const;
 
  private:
-  ChannelRuns runs_;
+  // Calls body(image, part, group, factors by position, first element).
+  template <typename T, typename Body>
+  void for_each_run(const T* factors, Body body) const;
+
+  int64_t images_, image_stride_;
+  ChannelRuns runs_;  // of one image
 };
 
 }  // namespace fleet::cpu

@@ -1,6 +1,7 @@
 #include "backend/cpu/channels.h"
 #include "backend/cpu/convolution.h"
 #include "backend/cpu/device.h"
+#include "backend/cpu/image_layout.h"
 
 namespace fleet {
 namespace {
@@ -16,11 +17,18 @@ Convolution convolution_of(Convolution::Direction direction, const Attributes& a
                            const Device* device, const Tensor& x, const Tensor& weight,
                            const Tensor& y) {
   Convolution conv = cpu::convolution_of(direction, attributes, x, weight, y);
-  if (attributes.boolean("winograd")) {
+  // Winograd's method has blocks of channels only.
+  if (attributes.boolean("winograd") && !cpu::prefers_channels_last(conv.type)) {
     conv.winograd_memory = static_cast<size_t>(cpu::options_of(device).conv_workspace_size_limit)
                            << 20;
   }
   return conv;
+}
+
+// weight: its present layout.
+ConvolutionChoice choose(const Convolution& conv, const std::optional<Layout>& weight,
+                         std::vector<cpu::ConvolutionLayouts> candidates) {
+  return cpu::choose(conv, cpu::with_preferred(conv, weight, std::move(candidates)));
 }
 
 bool has_relu(const Attributes& attributes) { return !attributes.text("input_activation").empty(); }
@@ -39,11 +47,11 @@ void forward_layouts(LayoutQuery& query) {
   Convolution conv = convolution_of(Convolution::kForward, query.attributes(), query.device(), x,
                                     weight, query.output_var(0));
   if (query.has_input(2)) conv.bias = query.input_var(2).dtype;
-  const ConvolutionChoice choice =
-      cpu::choose(conv, {{query.input(0), query.input(1), std::nullopt},
-                         {query.input(0), std::nullopt, std::nullopt},
-                         {std::nullopt, query.input(1), std::nullopt},
-                         {}});
+  const ConvolutionChoice choice = choose(conv, query.input(1),
+                                          {{query.input(0), query.input(1), std::nullopt},
+                                           {query.input(0), std::nullopt, std::nullopt},
+                                           {std::nullopt, query.input(1), std::nullopt},
+                                           {}});
   query.need(0, choice.x);
   query.need(1, choice.weight);
   query.give(0, choice.y);
@@ -67,16 +75,16 @@ void weight_layouts(LayoutQuery& query) {
       convolution_of(Convolution::kWeight, query.attributes(), query.device(), x, dweight, dy);
   if (query.has_output(1)) conv.bias = query.output_var(1).dtype;
   if (is_own(query.attributes(), conv)) {
-    query.need(0, DepthwiseWeight::image_layout(x.shape));
-    query.need(1, DepthwiseWeight::image_layout(dy.shape));
+    query.need(0, DepthwiseWeight::image_layout(x.shape, conv.type));
+    query.need(1, DepthwiseWeight::image_layout(dy.shape, conv.type));
     query.give(0, DepthwiseWeight::weight_layout(dweight.shape));
     return;
   }
-  const ConvolutionChoice choice =
-      cpu::choose(conv, {{query.input(0), query.bound_output(0), query.input(1)},
-                         {query.input(0), std::nullopt, query.input(1)},
-                         {std::nullopt, query.bound_output(0), std::nullopt},
-                         {}});
+  const ConvolutionChoice choice = choose(conv, query.bound_output(0),
+                                          {{query.input(0), query.bound_output(0), query.input(1)},
+                                           {query.input(0), std::nullopt, query.input(1)},
+                                           {std::nullopt, query.bound_output(0), std::nullopt},
+                                           {}});
   query.need(0, choice.x);
   query.need(1, choice.y);
   query.give(0, choice.weight);
@@ -87,11 +95,11 @@ void data_layouts(LayoutQuery& query) {
   const Convolution conv =
       convolution_of(Convolution::kData, query.attributes(), query.device(), query.output_var(0),
                      query.input_var(0), query.input_var(1));
-  const ConvolutionChoice choice =
-      cpu::choose(conv, {{query.bound_output(0), query.input(0), query.input(1)},
-                         {std::nullopt, query.input(0), query.input(1)},
-                         {std::nullopt, std::nullopt, query.input(1)},
-                         {}});
+  const ConvolutionChoice choice = choose(conv, query.input(0),
+                                          {{query.bound_output(0), query.input(0), query.input(1)},
+                                           {std::nullopt, query.input(0), query.input(1)},
+                                           {std::nullopt, std::nullopt, query.input(1)},
+                                           {}});
   query.need(0, choice.weight);
   query.need(1, choice.y);
   query.give(0, choice.x);

@@ -1,6 +1,7 @@
 // Uses the data and weight gradients of a convolution whose image is this operation's output.
 #include "backend/cpu/channels.h"
 #include "backend/cpu/convolution.h"
+#include "backend/cpu/image_layout.h"
 
 namespace fleet {
 namespace {
@@ -13,10 +14,11 @@ void transpose_layouts(LayoutQuery& query) {
       cpu::convolution_of(Convolution::kData, query.attributes(), query.output_var(0),
                           query.input_var(1), query.input_var(0));
   const ConvolutionChoice choice =
-      cpu::choose(conv, {{std::nullopt, query.input(1), query.input(0)},
-                         {std::nullopt, std::nullopt, query.input(0)},
-                         {std::nullopt, query.input(1), std::nullopt},
-                         {}});
+      cpu::choose(conv, cpu::with_preferred(conv, query.input(1),
+                                            {{std::nullopt, query.input(1), query.input(0)},
+                                             {std::nullopt, std::nullopt, query.input(0)},
+                                             {std::nullopt, query.input(1), std::nullopt},
+                                             {}}));
   query.need(0, choice.y);
   query.need(1, choice.weight);
   query.give(0, choice.x);
@@ -32,11 +34,12 @@ void weight_layouts(LayoutQuery& query) {
   const Convolution conv =
       cpu::convolution_of(Convolution::kWeight, query.attributes(), query.input_var(1),
                           query.output_var(0), query.input_var(0));
-  const ConvolutionChoice choice =
-      cpu::choose(conv, {{query.input(1), query.bound_output(0), query.input(0)},
-                         {query.input(1), std::nullopt, query.input(0)},
-                         {std::nullopt, query.bound_output(0), std::nullopt},
-                         {}});
+  const ConvolutionChoice choice = cpu::choose(
+      conv, cpu::with_preferred(conv, query.bound_output(0),
+                                {{query.input(1), query.bound_output(0), query.input(0)},
+                                 {query.input(1), std::nullopt, query.input(0)},
+                                 {std::nullopt, query.bound_output(0), std::nullopt},
+                                 {}}));
   query.need(0, choice.y);
   query.need(1, choice.x);
   query.give(0, choice.weight);

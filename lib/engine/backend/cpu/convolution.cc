@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "backend/cpu/image_layout.h"
 #include "backend/cpu/winograd.h"
 
 namespace fleet::cpu {
@@ -19,7 +20,8 @@ bool fits_groups(const Convolution& conv, const Layout& layout) {
   return each % block == 0 && layout.padded()[0] == conv.weight[0];
 }
 
-// oneDNN's weights have a leading axis of groups. An axis of length 1 keeps its neighbour's stride.
+// oneDNN's weights have a leading axis of groups. An axis of length 1 has its neighbour's stride:
+// some kernels compare that, too.
 memory::desc weight_desc(const Convolution& conv, const std::optional<Layout>& layout) {
   const Shape& w = conv.weight;
   if (conv.groups == 1) return desc_of(w, conv.weight_type, layout);
@@ -38,8 +40,9 @@ memory::desc weight_desc(const Convolution& conv, const std::optional<Layout>& l
   }
   const std::vector<int64_t>& s = layout->strides();
   const int64_t group_stride = blocks_groups ? s[0] : s[0] * (each / block);
+  const int64_t stride = blocks_groups && w[1] == 1 ? s[1] : s[0];
   return desc_of(grouped, conv.weight_type,
-                 Layout::blocked(padded, {group_stride, s[0], s[1], s[2], s[3]}, inner));
+                 Layout::blocked(padded, {group_stride, stride, s[1], s[2], s[3]}, inner));
 }
 
 // The inverse. Empty if groups and output channels do not form one axis (padding within each
@@ -161,8 +164,23 @@ std::optional<ConvolutionChoice> complete(const Convolution& conv, const dnnl::p
   const Layout y = layout_of(argument_desc(pd, arguments.y));
   // The kernel is created with exactly these layouts, so their descriptor gives its memory.
   const dnnl::primitive_desc exact = describe(conv, {x, weight, y});
-  if (!exact) return std::nullopt;
+  if (!exact || (is_slow(exact) && !is_slow(pd))) return std::nullopt;
   return ConvolutionChoice{x, *weight, y, scratchpad_bytes(exact)};
+}
+
+// A fixed layout of weights may have kernels without AMX only. A reorder of the weights costs less.
+std::optional<ConvolutionChoice> choose_amx(const Convolution& conv,
+                                            const std::vector<ConvolutionLayouts>& candidates) {
+  for (const ConvolutionLayouts& candidate : candidates) {
+    const dnnl::primitive_desc pd = describe(conv, candidate, algorithm::convolution_direct);
+    if (!pd || !uses_amx(implementation_of(pd))) continue;
+    const auto choice = complete(conv, pd);
+    if (!choice) continue;
+    const ConvolutionLayouts chosen{choice->x, choice->weight, choice->y};
+    const dnnl::primitive_desc exact = describe(conv, chosen, algorithm::convolution_direct);
+    if (exact && uses_amx(implementation_of(exact))) return choice;
+  }
+  return std::nullopt;
 }
 
 // oneDNN 2.6 spreads the columns of a bfloat16 image over the strides in its scratch memory. Where
@@ -188,6 +206,9 @@ ConvolutionChoice choose(const Convolution& conv,
       const dnnl::primitive_desc pd = describe_winograd(conv, candidate);
       if (!pd) continue;
       if (const auto choice = complete(conv, pd)) return *choice;
+    }
+    if (has_amx(conv.type) && prefers_channels_last(conv.type)) {
+      if (const auto choice = choose_amx(conv, candidates)) return *choice;
     }
     for (const ConvolutionLayouts& candidate : candidates) {
       const dnnl::primitive_desc pd = describe(conv, candidate, algorithm::convolution_direct);

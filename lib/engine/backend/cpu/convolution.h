@@ -57,7 +57,8 @@ std::unique_ptr<Kernel> make_convolution(const Convolution& convolution, const A
 
 // The weight gradient of depthwise convolutions for which oneDNN has no fast implementation (2.6
 // has none from 5 x 5 on): it would multiply matrices, one channel at a time. x and dy are in
-// blocks of channels. Sums are float32, with the same bits for any number of threads.
+// blocks of channels, or have their channels last. Sums are float32, with the same bits for any
+// number of threads.
 class DepthwiseWeight {
  public:
   // Whether this convolution is supported: a square kernel of 3, 5 or 7, no dilation, and no fast
@@ -65,7 +66,7 @@ class DepthwiseWeight {
   static bool is_for(const Convolution& convolution);
 
   // The required layouts of x, dy and dweight.
-  static Layout image_layout(const Shape& image);
+  static Layout image_layout(const Shape& image, DType type);
   static Layout weight_layout(const Shape& weight);
 
   // All arguments in these layouts. dbias may be missing.

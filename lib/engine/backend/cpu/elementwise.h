@@ -83,15 +83,18 @@ inline void parallel_copy(void* to, const void* from, int64_t bytes) {
   });
 }
 
+// Output 0 = input 0, in the order of memory.
+inline std::unique_ptr<Kernel> copy_kernel(const KernelContext& context) {
+  const void* x = context.inputs[0].data;
+  void* y = context.outputs[0].data;
+  const auto bytes = static_cast<int64_t>(context.inputs[0].bytes());
+  return make_kernel([=](Stream&) { parallel_copy(y, x, bytes); });
+}
+
 // For operations that change the shape alone: plain tensors keep their memory order.
 inline void define_copy(KernelDef& def) {
   def.dtypes = kAllTypes;
-  def.create = [](KernelContext& context) {
-    const void* x = context.inputs[0].data;
-    void* y = context.outputs[0].data;
-    const auto bytes = static_cast<int64_t>(context.inputs[0].bytes());
-    return make_kernel([=](Stream&) { parallel_copy(y, x, bytes); });
-  };
+  def.create = [](KernelContext& context) { return copy_kernel(context); };
 }
 
 // The part of a gradient that relu passes: where y is above 0 or NaN, as in PyTorch. Takes values,

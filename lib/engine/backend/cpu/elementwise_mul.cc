@@ -16,20 +16,21 @@ Broadcast factors_of(const LayoutQuery& query) {
 }
 
 void forward_layouts(LayoutQuery& query) {
-  const std::optional<Layout> blocked = ChannelScale::layout_for(query, factors_of(query));
-  if (!blocked) return cpu::broadcast_layouts(query, 0, 1);
-  query.need(0, *blocked);
-  query.give(0, *blocked);
+  const std::optional<Layout> layout = ChannelScale::layout_for(query, factors_of(query));
+  if (!layout) return cpu::broadcast_layouts(query, 0, 1);
+  query.need(0, *layout);
+  query.give(0, *layout);
 }
 
 void gradient_layouts(LayoutQuery& query) {
   const Broadcast factors = factors_of(query);
   query.workspace(cpu::reduce_workspace(factors));
-  const std::optional<Layout> blocked = ChannelScale::layout_for(query, factors);
-  if (!blocked || !query.has_output(1)) return cpu::broadcast_layouts(query, 0, 1);
-  query.need(0, *blocked);
-  query.need(2, *blocked);
-  if (query.has_output(0)) query.give(0, *blocked);
+  const std::optional<Layout> layout = ChannelScale::layout_for(query, factors);
+  if (!layout || !query.has_output(1)) return cpu::broadcast_layouts(query, 0, 1);
+  query.need(0, *layout);
+  query.need(2, *layout);
+  if (query.has_output(0)) query.give(0, *layout);
+  query.workspace(ChannelScale::workspace(query.input_var(0).shape, *layout));
 }
 
 template <typename T>
@@ -68,9 +69,8 @@ std::unique_ptr<Kernel> make_grad(KernelContext& context) {
     });
   }
   if (dy && ChannelScale::is_for(context.inputs[0], b)) {
-    return make_kernel([=, scale = ChannelScale(context.inputs[0])](Stream&) {
-      scale.gradient(x, y, dout, dx, dy);
-    });
+    return make_kernel([=, scale = ChannelScale(context.inputs[0]), workspace = context.workspace](
+                           Stream&) { scale.gradient(x, y, dout, dx, dy, workspace); });
   }
   if (!dy) {
     return make_kernel([=](Stream&) {

@@ -9,8 +9,6 @@ namespace {
 
 using norm_runs::add_moments;
 using norm_runs::Factors;
-using norm_runs::kBlock;
-using norm_runs::Partial;
 using norm_runs::Recomputed;
 using norm_runs::Terms;
 
@@ -43,73 +41,80 @@ class Forward {
         x_(arguments.x.as<T>()),
         z_(static_cast<const T*>(arguments.z)),
         y_(static_cast<T*>(arguments.y)),
-        partials_(static_cast<Partial*>(arguments.workspace)),
-        terms_(runs_.groups),
+        sums_(static_cast<double*>(arguments.workspace)),
+        mean_(runs_.positions),
+        factor_(runs_.positions),
+        bias_(runs_.positions),
         batch_(runs_.channels) {}
 
   void run() {
     for_each_group(
         runs_, sizeof(T), large_images(arg_.activation),
-        [&](int64_t group, int64_t image) {
-          if (!arg_.is_test) measure(group, image);
+        [&](int64_t group, int64_t part) {
+          if (!arg_.is_test) measure(group, part);
         },
-        [&](int64_t group) { settle(group); },
-        [&](int64_t group, int64_t image) {
-          const int64_t at = runs_.offset(image, group);
-          if (arg_.activation != Recomputed::kNone) return activate(group, at);
-          norm_runs::apply(x_ + at, z_ ? z_ + at : nullptr, terms_[group], arg_.relu, runs_.length,
-                           y_ + at, arg_.mask ? arg_.mask + runs_.tile(image, group) : nullptr);
+        [&](int64_t begin, int64_t end) {
+          for (int64_t channel = begin; channel < end; ++channel) settle(channel);
+        },
+        [&](int64_t group, int64_t part) {
+          const Terms terms =
+              Terms{mean_.data(), factor_.data(), bias_.data()}.from(runs_.position(group));
+          const Span span = runs_.span(part, group);
+          const int64_t at = runs_.offset(part, group);
+          if (arg_.activation != Recomputed::kNone) return activate(span, terms, at);
+          norm_runs::apply(span, x_ + at, z_ ? z_ + at : nullptr, terms, arg_.relu, y_ + at,
+                           arg_.mask ? arg_.mask + runs_.tile(part, group) : nullptr);
         });
   }
 
  private:
-  Partial& partial(int64_t group, int64_t image) { return partials_[group * runs_.images + image]; }
-
   // Sums differences to a value of the channel, so that a large mean costs no digits.
-  void measure(int64_t group, int64_t image) {
-    const T* x = x_ + runs_.offset(image, group);
-    float shift[kTileLanes];
-    for (int64_t l = 0; l < kTileLanes; ++l) shift[l] = x[l & (runs_.lanes - 1)];
-    Partial& partial = this->partial(group, image);
-    partial = {};
-    add_moments(x, shift, runs_.length, partial.first, partial.second);
+  void measure(int64_t group, int64_t part) {
+    const Span span = runs_.span(part, group);
+    const int64_t width = span.columns * kTileLanes, position = runs_.position(group);
+    float shift[kMaxColumns * kTileLanes];
+    runs_.first_values(part, group, x_, shift);
+    double* sums = sums_ + runs_.sums_of(part, 0) + position;
+    double* squares = sums_ + runs_.sums_of(part, 1) + position;
+    std::fill_n(sums, width, 0.0);
+    std::fill_n(squares, width, 0.0);
+    add_moments(span, x_ + runs_.offset(part, group), shift, sums, squares);
   }
 
-  void activate(int64_t group, int64_t at) {
-    for (int64_t begin = 0; begin < runs_.length; begin += kBlock) {
-      norm_runs::activate(x_ + at + begin, terms_[group], arg_.activation,
-                          std::min(kBlock, runs_.length - begin), y_ + at + begin);
+  void activate(Span rest, const Terms& terms, int64_t at) {
+    while (!rest.is_empty()) {
+      const Span span = rest.take(norm_runs::block_rows(rest, true));
+      norm_runs::activate(span, x_ + at, terms, arg_.activation, y_ + at);
+      at += span.rows * span.stride;
     }
   }
 
-  void settle(int64_t group) {
-    for (int64_t lane = 0; lane < runs_.lanes; ++lane) {
-      const int64_t channel = group * runs_.lanes + lane;
-      if (channel >= runs_.channels) break;
-      arg_.is_test ? keep(channel) : update(group, lane, channel);
-    }
-    Terms& terms = terms_[group];
-    runs_.fill(terms.mean, group, [&](int64_t c) { return used_mean(c); });
-    runs_.fill(terms.factor, group, [&](int64_t c) {
-      return arg_.scale[c] / std::sqrt(used_variance(c) + arg_.epsilon);
+  void settle(int64_t channel) {
+    arg_.is_test ? keep(channel) : update(channel);
+    const double mean = arg_.is_test ? arg_.mean[channel] : batch_[channel].mean;
+    const double variance =
+        arg_.is_test ? arg_.variance[channel] : batch_[channel].squares / batch_[channel].count;
+    const double factor = arg_.scale[channel] / std::sqrt(variance + arg_.epsilon);
+    runs_.for_each_position(channel, [&](int64_t p) {
+      mean_[p] = static_cast<float>(mean);
+      factor_[p] = static_cast<float>(factor);
+      bias_[p] = arg_.bias[channel];
     });
-    runs_.fill(terms.bias, group, [&](int64_t c) { return arg_.bias[c]; });
   }
 
-  double used_mean(int64_t c) const { return arg_.is_test ? arg_.mean[c] : batch_[c].mean; }
-  double used_variance(int64_t c) const {
-    return arg_.is_test ? arg_.variance[c] : batch_[c].squares / batch_[c].count;
-  }
-
-  void update(int64_t group, int64_t lane, int64_t channel) {
+  void update(int64_t channel) {
     Moments moments;
-    const int64_t values = runs_.length / runs_.lanes;  // per image
-    const auto each = static_cast<double>(values);
-    for (int64_t image = 0; image < runs_.images; ++image) {
-      const Partial& partial = this->partial(group, image);
-      const double sum = runs_.fold(partial.first, lane);
-      const double shift = x_[runs_.offset(image, group) + lane];
-      moments.add(each, shift + sum / each, runs_.fold(partial.second, lane) - sum * sum / each);
+    for (int64_t part = 0; part < runs_.parts; ++part) {
+      const double *sums = sums_ + runs_.sums_of(part, 0),
+                   *squares = sums_ + runs_.sums_of(part, 1);
+      double sum = 0, square = 0;
+      runs_.for_each_position(channel, [&](int64_t p) {
+        sum += sums[p];
+        square += squares[p];
+      });
+      const auto each = static_cast<double>(runs_.values_of(part));
+      const double shift = x_[runs_.first_of(part, channel)];
+      moments.add(each, shift + sum / each, square - sum * sum / each);
     }
     moments.squares = std::max(moments.squares, 0.0);
     batch_[channel] = moments;
@@ -140,9 +145,9 @@ class Forward {
   const ChannelRuns runs_;
   const T *x_, *z_;
   T* y_;
-  Partial* partials_;
-  std::vector<Terms> terms_;    // per group
-  std::vector<Moments> batch_;  // per channel
+  double* sums_;
+  std::vector<float> mean_, factor_, bias_;  // per position
+  std::vector<Moments> batch_;               // per channel
 };
 
 template <typename T>
@@ -153,88 +158,93 @@ class Backward {
         runs_(arguments.x.shape, arguments.x.layout),
         x_(arguments.x.as<T>()),
         dx_(static_cast<T*>(arguments.dx)),
-        partials_(static_cast<Partial*>(arguments.workspace)),
-        factors_(runs_.groups),
-        terms_(arguments.activation == Recomputed::kNone ? 0 : runs_.groups),
+        sums_(static_cast<double*>(arguments.workspace)),
+        mean_(runs_.positions),
+        a_(runs_.positions),
+        b_(runs_.positions),
+        c_(runs_.positions),
+        factor_(recomputes() ? runs_.positions : 0),
+        bias_(factor_.size()),
         gradient_{{},
                   arguments.mask,
                   static_cast<T*>(arguments.dz),
                   arguments.activation,
-                  terms_.data()} {
+                  {mean_.data(), factor_.data(), bias_.data()}} {
     for (const void* dy : arguments.dy) gradient_.dy.push_back(static_cast<const T*>(dy));
     // The gradient after the activation is stored if it is an output, a sum or recomputed.
-    const bool recomputes = arg_.activation != Recomputed::kNone;
-    if (arg_.dz || (gradient_.dy.size() == 1 && !recomputes)) return;
+    if (arg_.dz || (gradient_.dy.size() == 1 && !recomputes())) return;
     gradient_.formed = dx_;
-    FLEET_CHECK(dx_ || recomputes, "a sum of gradients without an output");
+    FLEET_CHECK(dx_ || recomputes(), "a sum of gradients without an output");
   }
 
   void run() {
-    for (int64_t group = 0; group < runs_.groups; ++group) {
-      runs_.fill(factors_[group].mean, group, [&](int64_t c) { return arg_.mean[c]; });
-      if (!terms_.empty()) set_terms(group);
-    }
+    for (int64_t channel = 0; channel < runs_.channels; ++channel) set_terms(channel);
     for_each_group(
         runs_, sizeof(T), large_images(arg_.activation),
-        [&](int64_t group, int64_t image) {
-          gradient_.add_up(runs_, group, image, x_, factors_[group].mean,
-                           partials_[group * runs_.images + image]);
+        [&](int64_t group, int64_t part) {
+          gradient_.add_up(runs_, part, group, x_, mean_.data(), sums_);
         },
-        [&](int64_t group) { settle(group); },
-        [&](int64_t group, int64_t image) {
+        [&](int64_t begin, int64_t end) {
+          for (int64_t channel = begin; channel < end; ++channel) settle(channel);
+        },
+        [&](int64_t group, int64_t part) {
           if (!dx_) return;
-          const int64_t at = runs_.offset(image, group);
+          const int64_t at = runs_.offset(part, group), position = runs_.position(group);
           const uint16_t* mask = gradient_.mask_of_values();
-          norm_runs::combine(gradient_.values() + at,
-                             mask ? mask + runs_.tile(image, group) : nullptr, x_ + at,
-                             factors_[group], runs_.length, dx_ + at);
+          norm_runs::combine(runs_.span(part, group), gradient_.values() + at,
+                             mask ? mask + runs_.tile(part, group) : nullptr, x_ + at,
+                             Factors{mean_.data() + position, a_.data() + position,
+                                     b_.data() + position, c_.data() + position},
+                             dx_ + at);
         });
   }
 
  private:
+  bool recomputes() const { return arg_.activation != Recomputed::kNone; }
   double inverse(int64_t c) const { return 1 / std::sqrt(arg_.variance[c] + arg_.epsilon); }
 
-  void set_terms(int64_t group) {
-    Terms& terms = terms_[group];
-    runs_.fill(terms.mean, group, [&](int64_t c) { return arg_.mean[c]; });
-    runs_.fill(terms.factor, group, [&](int64_t c) { return arg_.scale[c] * inverse(c); });
-    runs_.fill(terms.bias, group, [&](int64_t c) { return arg_.bias[c]; });
+  void set_terms(int64_t channel) {
+    const auto factor =
+        recomputes() ? static_cast<float>(arg_.scale[channel] * inverse(channel)) : 0.0f;
+    runs_.for_each_position(channel, [&](int64_t p) {
+      mean_[p] = arg_.mean[channel];
+      if (!recomputes()) return;
+      factor_[p] = factor;
+      bias_[p] = arg_.bias[channel];
+    });
   }
 
-  void settle(int64_t group) {
-    double sums[kTileLanes] = {}, products[kTileLanes] = {};  // by lane
-    for (int64_t image = 0; image < runs_.images; ++image) {
-      const Partial& partial = partials_[group * runs_.images + image];
-      for (int64_t lane = 0; lane < runs_.lanes; ++lane) {
-        sums[lane] += runs_.fold(partial.first, lane);
-        products[lane] += runs_.fold(partial.second, lane);
-      }
+  void settle(int64_t channel) {
+    double sum = 0, product = 0;
+    for (int64_t part = 0; part < runs_.parts; ++part) {
+      const double *sums = sums_ + runs_.sums_of(part, 0),
+                   *products = sums_ + runs_.sums_of(part, 1);
+      double of_part = 0, products_of_part = 0;
+      runs_.for_each_position(channel, [&](int64_t p) {
+        of_part += sums[p];
+        products_of_part += products[p];
+      });
+      sum += of_part;
+      product += products_of_part;
     }
-    for (int64_t lane = 0; lane < runs_.lanes; ++lane) {
-      const int64_t channel = group * runs_.lanes + lane;
-      if (channel >= runs_.channels) break;
-      if (arg_.dscale) arg_.dscale[channel] = static_cast<float>(products[lane] * inverse(channel));
-      if (arg_.dbias) arg_.dbias[channel] = static_cast<float>(sums[lane]);
-    }
+    const double inverse = this->inverse(channel), factor = arg_.scale[channel] * inverse;
+    if (arg_.dscale) arg_.dscale[channel] = static_cast<float>(product * inverse);
+    if (arg_.dbias) arg_.dbias[channel] = static_cast<float>(sum);
     // Given statistics do not depend on x.
     const double share = arg_.is_test ? 0 : 1 / static_cast<double>(runs_.values);
-    Factors& factors = factors_[group];
-    const auto factor = [&](int64_t c) { return arg_.scale[c] * inverse(c); };
-    const auto lane_of = [&](int64_t c) { return c - group * runs_.lanes; };
-    runs_.fill(factors.a, group, factor);
-    runs_.fill(factors.b, group, [&](int64_t c) {
-      return -factor(c) * inverse(c) * inverse(c) * products[lane_of(c)] * share;
+    runs_.for_each_position(channel, [&](int64_t p) {
+      a_[p] = static_cast<float>(factor);
+      b_[p] = static_cast<float>(-factor * inverse * inverse * product * share);
+      c_[p] = static_cast<float>(-factor * sum * share);
     });
-    runs_.fill(factors.c, group, [&](int64_t c) { return -factor(c) * sums[lane_of(c)] * share; });
   }
 
   const NormBackwardArguments arg_;
   const ChannelRuns runs_;
   const T* x_;
   T* dx_;
-  Partial* partials_;
-  std::vector<Factors> factors_;
-  std::vector<Terms> terms_;  // per group, with a recomputed activation
+  double* sums_;
+  std::vector<float> mean_, a_, b_, c_, factor_, bias_;  // per position
   norm_runs::Gradient<T> gradient_;
 };
 
@@ -249,13 +259,11 @@ std::unique_ptr<Kernel> kernel_of(const Arguments& arguments) {
 }  // namespace
 
 size_t norm_workspace(const Shape& x, const Layout& layout) {
-  const ChannelRuns runs(x, layout);
-  return static_cast<size_t>(runs.images * runs.groups) * sizeof(Partial);
+  return static_cast<size_t>(ChannelRuns(x, layout).sums()) * sizeof(double);
 }
 
 Layout norm_mask(const Shape& x, const Layout& layout) {
-  const ChannelRuns runs(x, layout);
-  const int64_t words = runs.images * runs.groups * runs.tiles;
+  const int64_t words = ChannelRuns(x, layout).tiles();
   return Layout::opaque(words * static_cast<int64_t>(sizeof(uint16_t)), "norm_loops_mask");
 }
 

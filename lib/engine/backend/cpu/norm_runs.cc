@@ -5,7 +5,6 @@
 namespace fleet::cpu::norm_runs {
 namespace {
 
-// A mask has one word per tile of each run: bit l for element l.
 template <bool masked, typename T>
 FLEET_INLINE Tile load_where(const T* from, const uint16_t* mask) {
   if constexpr (masked) return where_bits(*mask, load(from));
@@ -16,193 +15,228 @@ FLEET_INLINE bool passes(const uint16_t* mask, int64_t i) {
   return mask[i / kTileLanes] >> (i % kTileLanes) & 1;
 }
 
-constexpr int64_t whole_tiles(int64_t count) { return count - count % kTileLanes; }
-
-template <bool added, bool relu, bool masked, typename T>
-FLEET_INLINE void apply_as(const T* x, const T* z, const Terms& t, int64_t count, T* y,
-                           uint16_t* mask) {
-  const Tile mean = load(t.mean), factor = load(t.factor), bias = load(t.bias), zero = {};
-  const int64_t whole = whole_tiles(count);
-  for (int64_t i = 0; i < whole; i += kTileLanes) {
-    Tile value = (load(x + i) - mean) * factor + bias;
-    if constexpr (added) value += load(z + i);
-    const TileFlags stopped = value <= zero;  // false for NaN, which passes as in PyTorch
-    if constexpr (masked) mask[i / kTileLanes] = bits_of(~stopped);
-    if constexpr (relu) value = stopped ? zero : value;
-    store(y + i, value);
-  }
-  uint16_t bits = 0;
-  for (int64_t l = 0; l < count - whole; ++l) {
-    float value = (x[whole + l] - t.mean[l]) * t.factor[l] + t.bias[l];
-    if constexpr (added) value += z[whole + l];
-    const bool stopped = value <= 0;
-    bits |= static_cast<uint16_t>(!stopped << l);
-    y[whole + l] = relu && stopped ? 0.0f : value;
-  }
-  if (masked && whole < count) mask[whole / kTileLanes] = bits;
-}
-
-template <bool two, bool masked, bool more, typename T>
-FLEET_INLINE void form_as(const T* a, const T* b, const uint16_t* mask, int64_t count, T* g) {
-  const int64_t whole = whole_tiles(count);
-  for (int64_t i = 0; i < whole; i += kTileLanes) {
-    Tile value = load_where<masked>(a + i, mask + i / kTileLanes);
-    if constexpr (two) value += load_where<masked>(b + i, mask + i / kTileLanes);
-    if constexpr (more) value += load(g + i);
-    store(g + i, value);
-  }
-  for (int64_t i = whole; i < count; ++i) {
-    float value = a[i];
-    if constexpr (two) value += b[i];
-    if constexpr (masked) value = passes(mask, i) ? value : 0;
-    if constexpr (more) value += g[i];
-    g[i] = value;
-  }
-}
-
 template <bool masked, typename T>
-FLEET_INLINE void add_products_as(const T* dy, const uint16_t* mask, const T* x, const float* mean,
-                                  int64_t count, double* sums, double* products) {
-  const Tile from = load(mean);
-  const int64_t whole = whole_tiles(count);
-  Tile sum[4] = {}, product[4] = {};
-  int64_t i = 0;
-  for (; i + 4 * kTileLanes <= whole; i += 4 * kTileLanes) {
-    for (int k = 0; k < 4; ++k) {
-      const Tile g = load_where<masked>(dy + i + k * kTileLanes, mask + i / kTileLanes + k);
-      sum[k] += g;
-      product[k] += g * (load(x + i + k * kTileLanes) - from);
+FLEET_INLINE float value_where(const T* from, const uint16_t* mask, int64_t i) {
+  if constexpr (masked) return passes(mask, i) ? static_cast<float>(from[i]) : 0.0f;
+  return from[i];
+}
+
+template <bool single, typename T>
+FLEET_INLINE void add_moments_as(const Span& s, const T* x, const float* shift, double* sums,
+                                 double* squares) {
+  const int64_t stride = Span::known<single>(s.stride);
+  const auto from = [=](int64_t lane) __attribute__((always_inline)) { return load(shift + lane); };
+  const auto add = [=](int64_t row, int64_t lane, const Tile& from, Tile& sum, Tile& square)
+      __attribute__((always_inline)) {
+    const Tile value = load(x + row * stride + lane) - from;
+    sum += value;
+    square += value * value;
+  };
+  sum_tiles<single>(s, sums, squares, from, add);
+  const T* tail = x + s.rows * stride;
+  for (int64_t l = 0; l < s.tail; ++l) {
+    const float value = tail[l] - shift[l];
+    sums[l] += value;
+    squares[l] += value * value;
+  }
+}
+
+struct TermTiles {
+  Tile mean, factor, bias;
+};
+
+template <bool single, bool added, bool relu, bool masked, typename T>
+FLEET_INLINE void apply_as(const Span& s, const T* x, const T* z, const Terms& t, T* y,
+                           uint16_t* mask) {
+  const Tile zero = {};
+  const int64_t stride = Span::known<single>(s.stride), words = stride / kTileLanes;
+  const auto terms = [=](int64_t lane) __attribute__((always_inline)) {
+    return TermTiles{load(t.mean + lane), load(t.factor + lane), load(t.bias + lane)};
+  };
+  for_each_tile<single>(
+      s, terms, [=](int64_t row, int64_t lane, const TermTiles& t) __attribute__((always_inline)) {
+        const int64_t i = row * stride + lane;
+        Tile value = (load(x + i) - t.mean) * t.factor + t.bias;
+        if constexpr (added) value += load(z + i);
+        const TileFlags stopped = value <= zero;  // false for NaN, which passes as in PyTorch
+        if constexpr (masked) mask[row * words + lane / kTileLanes] = bits_of(~stopped);
+        if constexpr (relu) value = stopped ? zero : value;
+        store(y + i, value);
+      });
+  uint16_t bits = 0;
+  for (int64_t l = 0, i = s.rows * stride; l < s.tail; ++l, ++i) {
+    float value = (x[i] - t.mean[l]) * t.factor[l] + t.bias[l];
+    if constexpr (added) value += z[i];
+    const bool stopped = value <= 0;
+    y[i] = relu && stopped ? 0.0f : value;
+    if constexpr (masked) {
+      bits |= static_cast<uint16_t>(!stopped << (l % kTileLanes));
+      mask[s.rows * words + l / kTileLanes] = bits;
+      if (l % kTileLanes == kTileLanes - 1) bits = 0;
     }
   }
-  for (; i < whole; i += kTileLanes) {
-    const Tile g = load_where<masked>(dy + i, mask + i / kTileLanes);
-    sum[0] += g;
-    product[0] += g * (load(x + i) - from);
-  }
-  for (int64_t l = 0; l < count - whole; ++l) {
-    float g = dy[whole + l];
-    if constexpr (masked) g = passes(mask, whole + l) ? g : 0;
-    sum[1][l] += g;
-    product[1][l] += g * (x[whole + l] - mean[l]);
-  }
-  const Tile all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-  const Tile all_products = (product[0] + product[1]) + (product[2] + product[3]);
-  for (int64_t l = 0; l < kTileLanes; ++l) {
-    sums[l] += all[l];
-    products[l] += all_products[l];
+}
+
+template <bool single, bool two, bool masked, bool more, typename T>
+FLEET_INLINE void form_as(const Span& s, const T* a, const T* b, const uint16_t* mask, T* g,
+                          int64_t g_stride) {
+  const int64_t stride = Span::known<single>(s.stride), words = stride / kTileLanes;
+  const int64_t to_stride = Span::known<single>(g_stride);
+  const auto none = [](int64_t) __attribute__((always_inline)) { return 0; };
+  for_each_tile<single>(
+      s, none, [=](int64_t row, int64_t lane, int) __attribute__((always_inline)) {
+        const int64_t i = row * stride + lane;
+        const uint16_t* word = mask + row * words + lane / kTileLanes;
+        Tile value = load_where<masked>(a + i, word);
+        if constexpr (two) value += load_where<masked>(b + i, word);
+        T* to = g + row * to_stride + lane;
+        if constexpr (more) value += load(to);
+        store(to, value);
+      });
+  const int64_t at = s.rows * stride;
+  mask += masked ? s.rows * words : 0;
+  for (int64_t l = 0; l < s.tail; ++l) {
+    float value = value_where<masked>(a + at, mask, l);
+    if constexpr (two) value += value_where<masked>(b + at, mask, l);
+    T* to = g + s.rows * to_stride + l;
+    if constexpr (more) value += *to;
+    *to = value;
   }
 }
 
-template <bool masked, typename T>
-FLEET_INLINE void combine_as(const T* dy, const uint16_t* mask, const T* x, const Factors& f,
-                             int64_t count, T* dx) {
-  const Tile mean = load(f.mean), a = load(f.a), b = load(f.b), c = load(f.c);
-  const int64_t whole = whole_tiles(count);
-  for (int64_t i = 0; i < whole; i += kTileLanes) {
-    const Tile g = load_where<masked>(dy + i, mask + i / kTileLanes);
-    store(dx + i, g * a + ((load(x + i) - mean) * b + c));
+template <bool single, bool masked, typename T>
+FLEET_INLINE void add_products_as(const Span& s, const T* dy, int64_t dy_stride,
+                                  const uint16_t* mask, const T* x, const float* mean, double* sums,
+                                  double* products) {
+  const int64_t stride = Span::known<single>(s.stride), words = stride / kTileLanes;
+  const int64_t from_stride = Span::known<single>(dy_stride);
+  const auto means = [=](int64_t lane) __attribute__((always_inline)) { return load(mean + lane); };
+  const auto add = [=](int64_t row, int64_t lane, const Tile& mean, Tile& sum, Tile& product)
+      __attribute__((always_inline)) {
+    const Tile g =
+        load_where<masked>(dy + row * from_stride + lane, mask + row * words + lane / kTileLanes);
+    sum += g;
+    product += g * (load(x + row * stride + lane) - mean);
+  };
+  sum_tiles<single>(s, sums, products, means, add);
+  const T* tail = x + s.rows * stride;
+  mask += masked ? s.rows * words : 0;
+  for (int64_t l = 0; l < s.tail; ++l) {
+    const float g = value_where<masked>(dy + s.rows * from_stride, mask, l);
+    sums[l] += g;
+    products[l] += g * (tail[l] - mean[l]);
   }
-  for (int64_t l = 0; l < count - whole; ++l) {
-    float g = dy[whole + l];
-    if constexpr (masked) g = passes(mask, whole + l) ? g : 0;
-    dx[whole + l] = g * f.a[l] + ((x[whole + l] - f.mean[l]) * f.b[l] + f.c[l]);
+}
+
+struct FactorTiles {
+  Tile mean, a, b, c;
+};
+
+template <bool single, bool masked, typename T>
+FLEET_INLINE void combine_as(const Span& s, const T* dy, const uint16_t* mask, const T* x,
+                             const Factors& f, T* dx) {
+  const int64_t stride = Span::known<single>(s.stride), words = stride / kTileLanes;
+  const auto factors = [=](int64_t lane) __attribute__((always_inline)) {
+    return FactorTiles{load(f.mean + lane), load(f.a + lane), load(f.b + lane), load(f.c + lane)};
+  };
+  for_each_tile<single>(
+      s,
+      factors, [=](int64_t row, int64_t lane, const FactorTiles& f) __attribute__((always_inline)) {
+        const int64_t i = row * stride + lane;
+        const Tile g = load_where<masked>(dy + i, mask + row * words + lane / kTileLanes);
+        store(dx + i, g * f.a + ((load(x + i) - f.mean) * f.b + f.c));
+      });
+  const int64_t at = s.rows * stride;
+  mask += masked ? s.rows * words : 0;
+  for (int64_t l = 0; l < s.tail; ++l) {
+    const float g = value_where<masked>(dy + at, mask, l);
+    dx[at + l] = g * f.a[l] + ((x[at + l] - f.mean[l]) * f.b[l] + f.c[l]);
   }
 }
 
 }  // namespace
 
 template <typename T>
-FLEET_SIMD void add_moments(const T* x, const float* shift, int64_t count, double* sums,
+FLEET_SIMD void add_moments(const Span& span, const T* x, const float* shift, double* sums,
                             double* squares) {
-  const Tile from = load(shift);
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
-    const int64_t length = std::min(kBlock, count - begin), whole = whole_tiles(length);
-    const T* at = x + begin;
-    // Independent accumulators: an addition need not wait for the last.
-    Tile sum[4] = {}, square[4] = {};
-    int64_t i = 0;
-    for (; i + 4 * kTileLanes <= whole; i += 4 * kTileLanes) {
-      for (int k = 0; k < 4; ++k) {
-        const Tile value = load(at + i + k * kTileLanes) - from;
-        sum[k] += value;
-        square[k] += value * value;
-      }
-    }
-    for (; i < whole; i += kTileLanes) {
-      const Tile value = load(at + i) - from;
-      sum[0] += value;
-      square[0] += value * value;
-    }
-    for (int64_t l = 0; l < length - whole; ++l) {
-      const float value = at[whole + l] - shift[l];
-      sum[1][l] += value;
-      square[1][l] += value * value;
-    }
-    const Tile all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    const Tile all_squares = (square[0] + square[1]) + (square[2] + square[3]);
-    for (int64_t l = 0; l < kTileLanes; ++l) {
-      sums[l] += all[l];
-      squares[l] += all_squares[l];
-    }
-  }
+  with_columns(
+      span.columns, [&]<bool single>() __attribute__((always_inline)) {
+        add_moments_as<single>(span, x, shift, sums, squares);
+      });
 }
 
 template <typename T>
-FLEET_SIMD void apply(const T* x, const T* z, const Terms& terms, bool relu, int64_t count, T* y,
+FLEET_SIMD void apply(const Span& span, const T* x, const T* z, const Terms& terms, bool relu, T* y,
                       uint16_t* mask) {
-  if (!relu) {
-    z ? apply_as<true, false, false>(x, z, terms, count, y, mask)
-      : apply_as<false, false, false>(x, z, terms, count, y, mask);
-  } else if (z) {
-    mask ? apply_as<true, true, true>(x, z, terms, count, y, mask)
-         : apply_as<true, true, false>(x, z, terms, count, y, mask);
-  } else {
-    mask ? apply_as<false, true, true>(x, z, terms, count, y, mask)
-         : apply_as<false, true, false>(x, z, terms, count, y, mask);
-  }
+  with_columns(
+      span.columns, [&]<bool single>() __attribute__((always_inline)) {
+        if (!relu) {
+          z ? apply_as<single, true, false, false>(span, x, z, terms, y, mask)
+            : apply_as<single, false, false, false>(span, x, z, terms, y, mask);
+        } else if (z) {
+          mask ? apply_as<single, true, true, true>(span, x, z, terms, y, mask)
+               : apply_as<single, true, true, false>(span, x, z, terms, y, mask);
+        } else {
+          mask ? apply_as<single, false, true, true>(span, x, z, terms, y, mask)
+               : apply_as<single, false, true, false>(span, x, z, terms, y, mask);
+        }
+      });
 }
 
 template <typename T>
-FLEET_SIMD void form(const T* a, const T* b, const uint16_t* mask, bool more, int64_t count, T* g) {
-  if (more) {
-    mask ? form_as<false, true, true>(a, b, mask, count, g)
-         : form_as<false, false, true>(a, b, mask, count, g);
-  } else if (b) {
-    mask ? form_as<true, true, false>(a, b, mask, count, g)
-         : form_as<true, false, false>(a, b, mask, count, g);
-  } else {
-    mask ? form_as<false, true, false>(a, b, mask, count, g)
-         : form_as<false, false, false>(a, b, mask, count, g);
-  }
+FLEET_SIMD void form(const Span& span, const T* a, const T* b, const uint16_t* mask, bool more,
+                     T* g, int64_t stride) {
+  with_columns(
+      span.columns, [&]<bool single>() __attribute__((always_inline)) {
+        if (more) {
+          mask ? form_as<single, false, true, true>(span, a, b, mask, g, stride)
+               : form_as<single, false, false, true>(span, a, b, mask, g, stride);
+        } else if (b) {
+          mask ? form_as<single, true, true, false>(span, a, b, mask, g, stride)
+               : form_as<single, true, false, false>(span, a, b, mask, g, stride);
+        } else {
+          mask ? form_as<single, false, true, false>(span, a, b, mask, g, stride)
+               : form_as<single, false, false, false>(span, a, b, mask, g, stride);
+        }
+      });
 }
 
 template <typename T>
-FLEET_SIMD void add_products(const T* dy, const uint16_t* mask, const T* x, const float* mean,
-                             int64_t count, double* sums, double* products) {
-  mask ? add_products_as<true>(dy, mask, x, mean, count, sums, products)
-       : add_products_as<false>(dy, mask, x, mean, count, sums, products);
+FLEET_SIMD void add_products(const Span& span, const T* dy, int64_t stride, const uint16_t* mask,
+                             const T* x, const float* mean, double* sums, double* products) {
+  with_columns(
+      span.columns, [&]<bool single>() __attribute__((always_inline)) {
+        mask ? add_products_as<single, true>(span, dy, stride, mask, x, mean, sums, products)
+             : add_products_as<single, false>(span, dy, stride, mask, x, mean, sums, products);
+      });
 }
 
 template <typename T>
-FLEET_SIMD void combine(const T* dy, const uint16_t* mask, const T* x, const Factors& f,
-                        int64_t count, T* dx) {
-  mask ? combine_as<true>(dy, mask, x, f, count, dx) : combine_as<false>(dy, mask, x, f, count, dx);
+FLEET_SIMD void combine(const Span& span, const T* dy, const uint16_t* mask, const T* x,
+                        const Factors& f, T* dx) {
+  with_columns(
+      span.columns, [&]<bool single>() __attribute__((always_inline)) {
+        mask ? combine_as<single, true>(span, dy, mask, x, f, dx)
+             : combine_as<single, false>(span, dy, mask, x, f, dx);
+      });
 }
 
-template void add_moments(const float*, const float*, int64_t, double*, double*);
-template void apply(const float*, const float*, const Terms&, bool, int64_t, float*, uint16_t*);
-template void form(const float*, const float*, const uint16_t*, bool, int64_t, float*);
-template void add_products(const float*, const uint16_t*, const float*, const float*, int64_t,
-                           double*, double*);
-template void combine(const float*, const uint16_t*, const float*, const Factors&, int64_t, float*);
+template void add_moments(const Span&, const float*, const float*, double*, double*);
+template void apply(const Span&, const float*, const float*, const Terms&, bool, float*, uint16_t*);
+template void form(const Span&, const float*, const float*, const uint16_t*, bool, float*, int64_t);
+template void add_products(const Span&, const float*, int64_t, const uint16_t*, const float*,
+                           const float*, double*, double*);
+template void combine(const Span&, const float*, const uint16_t*, const float*, const Factors&,
+                      float*);
 
-template void add_moments(const BFloat16*, const float*, int64_t, double*, double*);
-template void apply(const BFloat16*, const BFloat16*, const Terms&, bool, int64_t, BFloat16*,
+template void add_moments(const Span&, const BFloat16*, const float*, double*, double*);
+template void apply(const Span&, const BFloat16*, const BFloat16*, const Terms&, bool, BFloat16*,
                     uint16_t*);
-template void form(const BFloat16*, const BFloat16*, const uint16_t*, bool, int64_t, BFloat16*);
-template void add_products(const BFloat16*, const uint16_t*, const BFloat16*, const float*, int64_t,
-                           double*, double*);
-template void combine(const BFloat16*, const uint16_t*, const BFloat16*, const Factors&, int64_t,
-                      BFloat16*);
+template void form(const Span&, const BFloat16*, const BFloat16*, const uint16_t*, bool, BFloat16*,
+                   int64_t);
+template void add_products(const Span&, const BFloat16*, int64_t, const uint16_t*, const BFloat16*,
+                           const float*, double*, double*);
+template void combine(const Span&, const BFloat16*, const uint16_t*, const BFloat16*,
+                      const Factors&, BFloat16*);
 
 }  // namespace fleet::cpu::norm_runs

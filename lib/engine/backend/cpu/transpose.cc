@@ -5,15 +5,16 @@
 
 #include "backend/cpu/channel_runs.h"
 #include "backend/cpu/elementwise.h"
+#include "backend/cpu/image_layout.h"
 
 namespace fleet {
 namespace {
 
 const std::vector<int64_t> kChannelsLast = {0, 2, 3, 1}, kChannelsSecond = {0, 3, 1, 2};
 
-// An image keeps its blocks of channels if the other side of the transpose has channels last: the
-// channels of a pixel that form a block are contiguous on both sides. So nothing is reordered for
-// the convolutions around the transpose.
+// An image keeps the layout of convolutions if the other side of the transpose has channels last:
+// the channels of a pixel, or of a pixel's block, are contiguous on both sides. So nothing is
+// reordered for the convolutions around the transpose.
 void transpose_layouts(LayoutQuery& query) {
   const std::vector<int64_t>& perm = query.attributes().integers("perm");
   if (perm == kChannelsLast) {
@@ -22,8 +23,12 @@ void transpose_layouts(LayoutQuery& query) {
     for (const int64_t block : {8, 16}) {
       if (now == cpu::blocked_image(x, block)) query.need(0, *now);
     }
+    if (now == Layout::channels_last(x)) query.need(0, *now);
   } else if (perm == kChannelsSecond && !query.bound_output(0)) {
     const Shape& y = query.output_var(0).shape;
+    if (cpu::prefers_channels_last(query.output_var(0).dtype)) {
+      return query.give(0, Layout::channels_last(y));
+    }
     const int64_t block = cpu::native_channel_block();
     if (y[1] >= block) query.give(0, cpu::blocked_image(y, block));
   }
@@ -73,6 +78,14 @@ template <bool kToBlocks, typename T>
 std::unique_ptr<Kernel> make_block_copy(const Argument& blocked, const Argument& last) {
   return blocked.layout.inner()[0].size == 8 ? make_block_copy<kToBlocks, 8, T>(blocked, last)
                                              : make_block_copy<kToBlocks, 16, T>(blocked, last);
+}
+
+// Whether one side has the memory order of the other.
+bool is_same_order(const KernelContext& context) {
+  const Argument &x = context.inputs[0], &y = context.outputs[0];
+  const std::vector<int64_t>& perm = context.attributes().integers("perm");
+  return (perm == kChannelsLast && x.layout == Layout::channels_last(x.shape)) ||
+         (perm == kChannelsSecond && y.layout == Layout::channels_last(y.shape));
 }
 
 // Side length of the tiles that are transposed at once, so that they stay cached.
@@ -138,6 +151,7 @@ std::unique_ptr<Kernel> make_transpose(KernelContext& context) {
   const Argument &input = context.inputs[0], &output = context.outputs[0];
   if (!input.layout.inner().empty()) return make_block_copy<false, T>(input, output);
   if (!output.layout.inner().empty()) return make_block_copy<true, T>(output, input);
+  if (is_same_order(context)) return cpu::copy_kernel(context);
   const Loops loops(context.inputs[0].shape, context.attributes().integers("perm"));
   const T* x = context.inputs[0].as<T>();
   T* y = context.outputs[0].as<T>();
