@@ -166,17 +166,11 @@ def low_precision(bench, batch, steps, fetch):
     run = dict(steps=steps, fetch=fetch)
     tuned = [switches.FUSED_BN, switches.EXHAUSTIVE]
     ours = [bench.ours("ours float16", batch, low, *tuned, watch=True, **run)]
-    best = tuned
     if not bench.smoke:
-        if bench.usable(RESNET50, switches.PATTERNS):
-            row = bench.ours("ours float16 patterns", batch, low, *tuned, switches.PATTERNS, watch=True, **run)
-            if row and (ours[0] is None or row["value"] > ours[0]["value"]):
-                best = tuned + [switches.PATTERNS]
-            ours.append(row)
         ours.append(bench.ours("ours bfloat16", batch, switches.BFLOAT16, *tuned, **run))
     peers = bench.peers(batch, LOW_CASES, reserve=40)
     if not bench.smoke:  # repeat: the card is now as warm as for the peers
-        ours.append(bench.ours("ours float16 again", batch, low, *best, **run))
+        ours.append(bench.ours("ours float16 again", batch, low, *tuned, **run))
     return bench.ratio(ours, peers)
 
 
@@ -202,7 +196,7 @@ def resnet50_b128_fp32(bench):
 def memory_b256(bench):
     """GPU memory of ResNet-50 with batch 256 in mixed precision: less is better."""
     low = switches.AMP if bench.smoke else switches.FLOAT16
-    rows = [bench.ours("ours float16", 256, low, switches.FUSED_BN, switches.PATTERNS, steps=120, watch=True)]
+    rows = [bench.ours("ours float16", 256, low, switches.FUSED_BN, steps=120, watch=True)]
     peers = []
     for mode in ("eager", "compile") if not bench.smoke else ("eager",):
         peers.append(bench.peer(256, mode, "float16" if not bench.smoke else "bfloat16", limit=200, watch=True))
@@ -262,13 +256,12 @@ def cifar10_60_epochs(bench):
 
 
 def steps_of_the_way(bench):
-    """Gain of each optimization: plain, fused batch norm, one graph, cuDNN's patterns, measured algorithms; batch 256, then 32."""
+    """Gain of each optimization: plain, fused batch norm, one graph, measured algorithms; batch 256, then 32."""
     low = switches.AMP if bench.smoke else switches.FLOAT16
-    stages = [("plain", [switches.NO_FUSED_BN, switches.NO_GRAPH, switches.NO_PATTERNS]),
-              ("fused BN", [switches.FUSED_BN, switches.NO_GRAPH, switches.NO_PATTERNS]),
-              ("graph", [switches.FUSED_BN, switches.NO_PATTERNS]),
-              ("patterns", [switches.FUSED_BN, switches.PATTERNS]),
-              ("measured algorithms", [switches.FUSED_BN, switches.PATTERNS, switches.EXHAUSTIVE])]
+    stages = [("plain", [switches.NO_FUSED_BN, switches.NO_GRAPH]),
+              ("fused BN", [switches.FUSED_BN, switches.NO_GRAPH]),
+              ("graph", [switches.FUSED_BN]),
+              ("measured algorithms", [switches.FUSED_BN, switches.EXHAUSTIVE])]
     rows = {}
     for batch, steps, fetch in ((256, 200, 20), (32, 1200, 100)):
         for name, wanted in stages:
@@ -300,8 +293,7 @@ def roofline_(bench):
             return 1
         peaks, how = found[0], "from a table: PyTorch did not measure them"
     bench.add("limits", peaks[0] / 1e12, "TFLOP/s", gb_per_s=peaks[1] / 1e9, how=how)
-    ours = bench.ours("ours float16", batch, switches.FLOAT16, switches.FUSED_BN, switches.PATTERNS, switches.EXHAUSTIVE,
-                      steps=300)
+    ours = bench.ours("ours float16", batch, switches.FLOAT16, switches.FUSED_BN, switches.EXHAUSTIVE, steps=300)
     for way in ("plain", "fused", "patterns"):
         operations, moved = roofline.totals(way)
         at_once = roofline.bound(way, batch, *peaks)

@@ -15,5 +15,3 @@ NO_FUSED_BN = {
     "strategy.build_strategy.fuse_elewise_add_act_ops": False,
 }
 FUSED_BN = {"strategy.build_strategy.fuse_bn_act_ops": True, "strategy.build_strategy.fuse_bn_add_act_ops": True}
-PATTERNS = {"strategy.build_strategy.fuse_resunit": True}
-NO_PATTERNS = {"strategy.build_strategy.fuse_resunit": False}

@@ -1,6 +1,6 @@
 // The parts of a training batch_norm whose other parts are computed by convolutions
 // (conv2d_sums.cc), or by separate operations with a sum over ranks in between
-// (batch_norm_sums.cc). The passes fuse_resunit and sync_batch_norm insert them.
+// (batch_norm_sums.cc). The passes fuse_depthwise_norm and sync_batch_norm insert them.
 #include "graph/op.h"
 #include "graph/program.h"
 #include "ops/mixed_precision.h"
@@ -9,7 +9,7 @@ namespace fleet {
 
 // From the sums of x and of its squares over `count` values per channel (with `shifted`: of x -
 // mean and its squares), computes the batch's statistics, the running ones, and the normalization
-// as factor x + constant, rounded to the type `low`. inverse: 1 / sqrt(saved_variance + epsilon).
+// as factor x + constant. inverse: 1 / sqrt(saved_variance + epsilon).
 FLEET_OP(batch_norm_finalize) {
   def.inputs = {{"sum"}, {"squares"}, {"scale"}, {"bias"}, {"mean"}, {"variance"}};
   // The states are not optional: a second run (the pass recompute) must keep the results of this
@@ -21,11 +21,8 @@ FLEET_OP(batch_norm_finalize) {
                  {"inverse", Slot::kOptional},
                  {"factor", Slot::kOptional},
                  {"constant", Slot::kOptional}};
-  def.attributes = {{"epsilon", 1e-5},
-                    {"momentum", 0.1},
-                    {"count", int64_t{2}},
-                    {"shifted", false},
-                    {"low", std::string("float16")}};
+  def.attributes = {
+      {"epsilon", 1e-5}, {"momentum", 0.1}, {"count", int64_t{2}}, {"shifted", false}};
   def.add_trait<MixedPrecision>().precision = Precision::kBlack;
   def.infer = [](ShapeContext& context) {
     for (int i = 1; i < 6; ++i) {
@@ -36,10 +33,7 @@ FLEET_OP(batch_norm_finalize) {
                     "training needs more than one value per channel");
     context.set_like(0, 4);
     context.set_like(1, 5);
-    for (int i = 2; i < 5; ++i) context.set_like(i, 0);
-    const DType low = to_dtype(context.attributes().text("low"));
-    context.set(5, context.shape(0), low);
-    context.set(6, context.shape(0), low);
+    for (int i = 2; i < 7; ++i) context.set_like(i, 0);
   };
 }
 

@@ -1,7 +1,7 @@
 // Convolutions that include work of a batch normalization before or after them, which would
 // otherwise need another pass over memory: its statistics, its transformation, its relu, and the
 // corresponding gradients. Strides, paddings, dilations and groups as in conv2d, without bias.
-// Inserted by the passes fuse_resunit and fuse_depthwise_norm.
+// Inserted by the pass fuse_depthwise_norm.
 #include <algorithm>
 
 #include "ops/arithmetic.h"

@@ -171,8 +171,7 @@ class FuseDepthwiseNorm : public Pass {
         {{"epsilon", of.attributes.number("epsilon")},
          {"momentum", of.attributes.number("momentum")},
          {"count", x.elements() / x[1]},
-         {"shifted", true},
-         {"low", std::string("float32")}});
+         {"shifted", true}});
   }
 
   VarId temporary(VarId like, const char* suffix) {

@@ -5,8 +5,8 @@
 // the same statistics, including running ones. The parameters' gradients stay local to the rank and
 // are summed with the others.
 //
-// Runs after the fusions of the backward pass, including fuse_resunit, whose parts it completes,
-// and before the sums of gradients.
+// Runs after the fusions of the backward pass, including fuse_depthwise_norm, whose parts it
+// completes, and before the sums of gradients.
 //
 // The sums run on stream 0, which has no other work until they arrive, over their own communicator:
 // that of the gradients may be busy on another stream with a large bucket of an earlier layer.

@@ -212,7 +212,6 @@ TEST(Pipeline, WhatItCannotBeCombinedWith_IsNamed) {
       {"sharding: true", "sharding_configs.stage to 1"},
       {"sharding: true sharding_configs { stage: 2 }", "sharding_configs.stage to 1"},
       {"build_strategy { enable_auto_fusion: true }", "enable_auto_fusion"},
-      {"build_strategy { fuse_resunit: true }", "fuse_resunit"},
       {"build_strategy { reduce_strategy: 1 }", "reduce_strategy"},
       {"sync_batch_norm: true", "sync_batch_norm"}};
   for (const auto& [with, named] : all) {

@@ -9,21 +9,19 @@ namespace {
 struct Finish {
   int64_t channels, count;
   const float *sum, *squares, *scale, *bias, *mean, *variance;
-  float *mean_out, *variance_out, *saved_mean, *saved_variance, *inverse;
+  float *mean_out, *variance_out, *saved_mean, *saved_variance, *inverse, *factor, *constant;
   bool shifted;
   double epsilon, momentum;
 
-  // For one channel. factor and constant have the requested type, or are null.
-  template <typename T>
-  void run(int64_t c, T* factor, T* constant) const {
+  // For one channel.
+  void run(int64_t c) const {
     const double values = static_cast<double>(count), difference = sum[c] / values;
     const double batch_variance = std::max(squares[c] / values - difference * difference, 0.0);
     const double batch_mean = shifted ? mean[c] + difference : difference;
     const double scaled = scale[c] / std::sqrt(batch_variance + epsilon);
     const double unbiased = batch_variance * values / (values - 1);
-    const auto set = [c](auto* to, double value) {
-      using To = std::remove_pointer_t<decltype(to)>;
-      if (to) to[c] = static_cast<To>(static_cast<float>(value));
+    const auto set = [c](float* to, double value) {
+      if (to) to[c] = static_cast<float>(value);
     };
     set(saved_mean, batch_mean);
     set(saved_variance, batch_variance);
@@ -56,22 +54,13 @@ FLEET_KERNEL(cpu, batch_norm_finalize) {
                         .saved_mean = out[2].as<float>(),
                         .saved_variance = out[3].as<float>(),
                         .inverse = out[4].as<float>(),
+                        .factor = out[5].as<float>(),
+                        .constant = out[6].as<float>(),
                         .shifted = attributes.boolean("shifted"),
                         .epsilon = attributes.number("epsilon"),
                         .momentum = attributes.number("momentum")};
-    const Argument factor = out[5], constant = out[6];
-    const DType low = factor ? factor.dtype : constant ? constant.dtype : DType::kFloat32;
-    if (std::find(cpu::kLoopTypes.begin(), cpu::kLoopTypes.end(), low) == cpu::kLoopTypes.end()) {
-      throw Error(ErrorCode::kUnsupported,
-                  std::string("factors in ") + name_of(low) + " on the CPU", context.op.type(),
-                  "switch the pass fuse_resunit off");
-    }
-    return cpu::with_loop_type(low, [&]<typename T>(T) {
-      return make_kernel([=](Stream&) {
-        for (int64_t c = 0; c < finish.channels; ++c) {
-          finish.run(c, factor.as<T>(), constant.as<T>());
-        }
-      });
+    return make_kernel([finish](Stream&) {
+      for (int64_t c = 0; c < finish.channels; ++c) finish.run(c);
     });
   };
 }

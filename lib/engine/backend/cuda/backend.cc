@@ -44,7 +44,7 @@ FLEET_BACKEND(cuda) {
   def.options = options_schema();
   def.make_device = make_device;
   def.low_precision = low_precision;
-  def.passes = {"fuse_resunit", "fuse_fc_gelu", "fuse_bn_recomputed_act", "fuse_depthwise_norm"};
+  def.passes = {"fuse_fc_gelu", "fuse_bn_recomputed_act", "fuse_depthwise_norm"};
   def.false_notes = {
       {"winograd", "model.winograd has no effect on a GPU: cuDNN decides"},
       {"use_cudnn",

@@ -1,4 +1,4 @@
-// The parts of a batch normalization that remain after convolutions have fused the others.
+// The parts of a batch normalization for operations that compute the others.
 #include "backend/cuda/device.h"
 #include "backend/cuda/layouts.h"
 #include "backend/cuda/norm.h"
@@ -22,9 +22,8 @@ FLEET_KERNEL(cuda, batch_norm_finalize) {
                                   .saved_mean = out[2].as<float>(),
                                   .saved_variance = out[3].as<float>(),
                                   .inverse = out[4].as<float>(),
-                                  .factor = out[5].data,
-                                  .constant = out[6].data,
-                                  .low = out[5] ? out[5].dtype : DType::kFloat32,
+                                  .factor = out[5].as<float>(),
+                                  .constant = out[6].as<float>(),
                                   .shifted = context.attributes().boolean("shifted"),
                                   .epsilon = context.attributes().number("epsilon"),
                                   .momentum = context.attributes().number("momentum")};

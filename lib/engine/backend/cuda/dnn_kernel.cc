@@ -68,31 +68,4 @@ std::unique_ptr<Kernel> make_kernel(Device& device, const Convolution& conv, voi
                                              workspace);
 }
 
-namespace {
-
-std::shared_ptr<const Plan> plan_of(Device& device, const Pattern& pattern) {
-  return find_plan(
-      cuda_device(device), pattern.text(), [&] { return make_graph(pattern); },
-      tensors_of(pattern));
-}
-
-}  // namespace
-
-bool is_supported(Device* device, const Pattern& pattern) {
-  return !device || plan_of(*device, pattern) != nullptr;
-}
-
-size_t workspace_of(Device* device, const Pattern& pattern) {
-  return device ? plan_of(*device, pattern)->workspace() : 0;
-}
-
-std::unique_ptr<Kernel> make_kernel(Device& device, const Pattern& pattern,
-                                    const std::vector<std::pair<int64_t, void*>>& memory,
-                                    void* workspace) {
-  std::vector<Execution::Binding> bindings;
-  for (const auto& [id, data] : memory) bindings.push_back({id, data});
-  return std::make_unique<ConvolutionKernel>(cuda_device(device), plan_of(device, pattern),
-                                             bindings, workspace);
-}
-
 }  // namespace fleet::cuda::dnn

@@ -1,8 +1,7 @@
-// Kernels that run a cuDNN convolution, alone or with surrounding operations.
+// Kernels that run a cuDNN convolution.
 #pragma once
 
-#include <utility>
-#include <vector>
+#include <memory>
 
 #include "backend/cuda/dnn_convolution.h"
 #include "exec/kernel.h"
@@ -17,13 +16,5 @@ size_t workspace_of(Device* device, const Convolution& convolution);
 // Runs it on this memory; bias is null if the convolution has none.
 std::unique_ptr<Kernel> make_kernel(Device& device, const Convolution& convolution, void* x,
                                     void* weight, void* y, void* bias, void* workspace);
-
-// Like the above, for a pattern: if it is unsupported, the caller uses the unfused path.
-bool is_supported(Device* device, const Pattern& pattern);
-size_t workspace_of(Device* device, const Pattern& pattern);
-// memory: for each of tensors_of(pattern), by id.
-std::unique_ptr<Kernel> make_kernel(Device& device, const Pattern& pattern,
-                                    const std::vector<std::pair<int64_t, void*>>& memory,
-                                    void* workspace);
 
 }  // namespace fleet::cuda::dnn

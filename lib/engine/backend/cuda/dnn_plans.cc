@@ -184,7 +184,6 @@ std::shared_ptr<const Plan> find_plan(CudaDevice& device, const std::string& key
   const CudaOptions& options = device.cuda_options();
   PlanLimits limits{.workspace = static_cast<size_t>(options.conv_workspace_size_limit) << 20,
                     .deterministic = device.options().deterministic};
-  // The image's type decides: the float32 statistics of a float16 pattern are not products.
   limits.exact_float32 = tensors.front().dtype == DType::kFloat32 && !options.tensor_op_math;
   const std::string full_key =
       key + " within " + std::to_string(options.conv_workspace_size_limit) + " MiB" +

@@ -100,14 +100,8 @@ inline Layout norm_mask_layout(const NormShape& shape) {
   return Layout::opaque(norm_mask_bytes(shape), "batch_norm_mask");
 }
 
-// From here on (norm_parts.cu): the parts of a batch normalization that cuDNN can fuse into the
-// convolution before or after it (backend/cuda/dnn_convolution.h), as separate kernels for cases
-// where it cannot; and the parts that remain after fusion. factor and constant have the image's
-// type.
-
-// y = max(factor x + constant, 0)
-void scale_bias_relu(const NormShape& shape, const void* x, const void* factor,
-                     const void* constant, void* y, cudaStream_t stream);
+// From here on (norm_parts.cu): the parts of a batch normalization, for operations that compute the
+// others.
 
 // sum and squares[channels]: of x and of x squared; with a pivot[channels], of x - pivot.
 // Workspace: norm_workspace().
@@ -124,23 +118,10 @@ struct NormFinish {
   float *mean_out = nullptr, *variance_out = nullptr;
   float *saved_mean = nullptr, *saved_variance = nullptr;
   float* inverse = nullptr;  // 1 / sqrt(variance + epsilon)
-  void *factor = nullptr, *constant = nullptr;
-  DType low = DType::kFloat16;  // type of factor and constant
-  bool shifted = false;         // sums are of x - mean
+  float *factor = nullptr, *constant = nullptr;
+  bool shifted = false;  // sums are of x - mean
   double epsilon = 0, momentum = 0;
 };
 void norm_finish(const NormFinish& finish, cudaStream_t stream);
-
-// The gradient after relu(normalization of x), in place: dz is zero where the relu blocked it; also
-// computes the parameters' gradients. Workspace: norm_workspace().
-struct ReluNormGradient {
-  NormShape shape;
-  const void* x = nullptr;
-  const float *mean = nullptr, *inverse = nullptr, *scale = nullptr, *bias = nullptr;
-  void* dz = nullptr;
-  float *dscale = nullptr, *dbias = nullptr;
-  void* workspace = nullptr;
-};
-void relu_norm_gradient(const ReluNormGradient& gradient, cudaStream_t stream);
 
 }  // namespace fleet::cuda

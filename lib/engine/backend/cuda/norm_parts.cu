@@ -6,25 +6,6 @@ namespace {
 
 template <int pack, typename T>
 __global__ void __launch_bounds__(kBlock, kResident)
-    transform(NormTiling t, const T* x, const T* factor, const T* constant, T* y) {
-  const NormPlace p = place_of<pack>(t);
-  if (!p.inside(t)) return;
-  const auto factors = load_floats<pack>(factor, p.channel);
-  const auto constants = load_floats<pack>(constant, p.channel);
-  const auto load = [&](int64_t row) { return load_pack<pack>(x, row * t.channels + p.channel); };
-  for_rows_ahead<4>(p, load, [&](int64_t row, const Pack<T, pack>& loaded) {
-    Pack<float, pack> values;
-#pragma unroll
-    for (int i = 0; i < pack; ++i) {
-      const float value = to_float(loaded.at[i]) * factors.at[i] + constants.at[i];
-      values.at[i] = value <= 0 ? 0 : value;
-    }
-    store_floats<pack>(y, row * t.channels + p.channel, values);
-  });
-}
-
-template <int pack, typename T>
-__global__ void __launch_bounds__(kBlock, kResident)
     sum_powers(NormTiling t, const T* x, const float* pivot, float* partial) {
   const NormPlace p = place_of<pack>(t);
   float first[pack] = {}, second[pack] = {};
@@ -46,40 +27,6 @@ __global__ void __launch_bounds__(kBlock, kResident)
   store_part<pack>(t, p, first, second, partial);
 }
 
-struct Backward {
-  const float *mean, *inverse, *scale, *bias;
-};
-
-template <int pack, typename T>
-__global__ void __launch_bounds__(kBlock, kResident)
-    stop_gradients(NormTiling t, const T* x, T* dz, Backward b, float* partial) {
-  const NormPlace p = place_of<pack>(t);
-  float first[pack] = {}, second[pack] = {};
-  if (p.inside(t)) {
-    struct Row {
-      Pack<T, pack> x, dz;
-    };
-    const auto load = [&](int64_t row) {
-      const int64_t at = row * t.channels + p.channel;
-      return Row{load_pack<pack>(x, at), load_pack<pack>(dz, at)};
-    };
-    for_rows_ahead<2>(p, load, [&](int64_t row, const Row& loaded) {
-      Pack<float, pack> gradient;
-#pragma unroll
-      for (int i = 0; i < pack; ++i) {
-        const int64_t c = p.channel + i;
-        const float normal = (to_float(loaded.x.at[i]) - b.mean[c]) * b.inverse[c];
-        const bool stopped = normal * b.scale[c] + b.bias[c] <= 0;
-        gradient.at[i] = stopped ? 0 : to_float(loaded.dz.at[i]);
-        first[i] += gradient.at[i];
-        second[i] += gradient.at[i] * normal;
-      }
-      store_floats<pack>(dz, row * t.channels + p.channel, gradient);
-    });
-  }
-  store_part<pack>(t, p, first, second, partial);
-}
-
 __global__ void finish_sums(const float* partial, int64_t channels, int64_t parts, float* first,
                             float* second) {
   const int64_t channel = static_cast<int64_t>(blockIdx.x) * kWarp + threadIdx.x;
@@ -89,8 +36,7 @@ __global__ void finish_sums(const float* partial, int64_t channels, int64_t part
   second[channel] = sums.second;
 }
 
-template <typename T>
-__global__ void finish_norm(NormFinish f, float epsilon, float momentum, T* factor, T* constant) {
+__global__ void finish_norm(NormFinish f, float epsilon, float momentum) {
   const int64_t c = thread_index();
   if (c >= f.channels) return;
   const float count = static_cast<float>(f.count);
@@ -109,22 +55,11 @@ __global__ void finish_norm(NormFinish f, float epsilon, float momentum, T* fact
   } else if (f.variance_out) {
     f.variance_out[c] = f.variance[c];
   }
-  if (factor) factor[c] = from_float<T>(f.scale[c] * inverse);
-  if (constant) constant[c] = from_float<T>(f.bias[c] - mean * f.scale[c] * inverse);
+  if (f.factor) f.factor[c] = f.scale[c] * inverse;
+  if (f.constant) f.constant[c] = f.bias[c] - mean * f.scale[c] * inverse;
 }
 
 }  // namespace
-
-void scale_bias_relu(const NormShape& shape, const void* x, const void* factor,
-                     const void* constant, void* y, cudaStream_t stream) {
-  const NormLaunch l = norm_launch(shape);
-  dispatch_norm(shape, [&](auto type, auto pack) {
-    using T = decltype(type);
-    launch(transform<decltype(pack)::value, T>, l.grid, kBlock, 0, stream, l.tiling,
-           static_cast<const T*>(x), static_cast<const T*>(factor), static_cast<const T*>(constant),
-           static_cast<T*>(y));
-  });
-}
 
 void sum_squares(const NormShape& shape, const void* x, const float* pivot, float* sum,
                  float* squares, void* workspace, cudaStream_t stream) {
@@ -140,25 +75,8 @@ void sum_squares(const NormShape& shape, const void* x, const float* pivot, floa
 }
 
 void norm_finish(const NormFinish& finish, cudaStream_t stream) {
-  dispatch(finish.low, [&](auto type) {
-    using T = decltype(type);
-    launch(finish_norm<T>, blocks_for(finish.channels), kBlock, 0, stream, finish,
-           static_cast<float>(finish.epsilon), static_cast<float>(finish.momentum),
-           static_cast<T*>(finish.factor), static_cast<T*>(finish.constant));
-  });
-}
-
-void relu_norm_gradient(const ReluNormGradient& g, cudaStream_t stream) {
-  const NormLaunch l = norm_launch(g.shape);
-  float* partial = static_cast<float*>(g.workspace);
-  dispatch_norm(g.shape, [&](auto type, auto pack) {
-    using T = decltype(type);
-    launch(stop_gradients<decltype(pack)::value, T>, l.grid, kBlock, 0, stream, l.tiling,
-           static_cast<const T*>(g.x), static_cast<T*>(g.dz),
-           Backward{g.mean, g.inverse, g.scale, g.bias}, partial);
-  });
-  launch(finish_sums, finish_grid(g.shape), dim3(kWarp, kFinishLanes), 0, stream, partial,
-         g.shape.channels, l.parts, g.dbias, g.dscale);
+  launch(finish_norm, blocks_for(finish.channels), kBlock, 0, stream, finish,
+         static_cast<float>(finish.epsilon), static_cast<float>(finish.momentum));
 }
 
 }  // namespace fleet::cuda

@@ -124,9 +124,6 @@ void refuse_combinations(const StrategyProto& proto, const PassContext& context)
   if (given_boolean(proto, "build_strategy.enable_auto_fusion").value_or(false)) {
     with("build_strategy.enable_auto_fusion", "remove it: fused operations may cross stages");
   }
-  if (proto.build_strategy().fuse_resunit()) {
-    with("build_strategy.fuse_resunit", "remove it: fused operations may cross stages");
-  }
   if (proto.build_strategy().reduce_strategy() != 0 && several) {
     with("build_strategy.reduce_strategy Reduce", "remove it, or use sharding with stage 1");
   }

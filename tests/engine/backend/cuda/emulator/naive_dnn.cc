@@ -94,13 +94,4 @@ std::unique_ptr<Kernel> make_kernel(Device&, const Convolution& conv, void* x, v
   });
 }
 
-// Operations around a convolution are computed the plain way.
-bool is_supported(Device*, const Pattern&) { return false; }
-size_t workspace_of(Device*, const Pattern&) { return 0; }
-std::unique_ptr<Kernel> make_kernel(Device&, const Pattern& pattern,
-                                    const std::vector<std::pair<int64_t, void*>>&, void*) {
-  throw Error(ErrorCode::kInternal, "the emulated GPU has no patterns",
-              pattern.convolution.x.text());
-}
-
 }  // namespace fleet::cuda::dnn

@@ -24,11 +24,9 @@ Plan plan_of_resnet50(const std::string& strategy_text, int ranks = 1) {
                 .batch = 256,
                 .columns = image_columns({3, 224, 224}),
                 .bytes = Normalization{{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}}});
-  Strategy strategy = make_strategy(strategy_text, {.ranks = ranks,
-                                                    .low_types = {DType::kFloat16},
-                                                    .no_low_type = {},
-                                                    .backend = "cuda",
-                                                    .backend_passes = {"fuse_resunit"}});
+  Strategy strategy = make_strategy(
+      strategy_text,
+      {.ranks = ranks, .low_types = {DType::kFloat16}, .no_low_type = {}, .backend = "cuda"});
   strategy.append_backward(program, training.forward, training.loss);
   ConfigTree momentum =
       ConfigTree::from_json(R"({"name": "momentum", "weight_decay": 1e-4})", "test");
@@ -63,19 +61,15 @@ int count(const Plan& plan, const std::string& type) {
 // their gradients, and so do masters and momentum: the updates meet no other layout.
 TEST(CudaPlan, Resnet50InMixedPrecision_MovesNothingForItsLayout) {
   for (const int ranks : {1, 2}) {
-    for (const bool resunit : {false, true}) {
-      SCOPED_TRACE(testing::Message() << ranks << " ranks, fuse_resunit " << resunit);
-      const std::string fused = resunit ? " build_strategy { fuse_resunit: true }" : "";
-      const Plan plan = plan_of_resnet50("amp: true" + fused, ranks);
-      EXPECT_THAT(reorders(plan), testing::IsEmpty());
-      EXPECT_EQ(count(plan, "conv2d") + count(plan, "conv2d_sums"), 2 * 53);
-      EXPECT_EQ(count(plan, "conv2d_sums"), resunit ? 53 : 0);
-      const VarId weight = plan.program.find("conv1.weight");
-      ASSERT_NE(weight, kNoVar);
-      // Three channels lie as eight.
-      for (const VarId id : {weight, plan.program.copy_of(weight)}) {
-        EXPECT_EQ(plan.vars[id].layout.elements(), 64 * 7 * 7 * 8);
-      }
+    SCOPED_TRACE(testing::Message() << ranks << " ranks");
+    const Plan plan = plan_of_resnet50("amp: true", ranks);
+    EXPECT_THAT(reorders(plan), testing::IsEmpty());
+    EXPECT_EQ(count(plan, "conv2d"), 2 * 53);
+    const VarId weight = plan.program.find("conv1.weight");
+    ASSERT_NE(weight, kNoVar);
+    // Three channels lie as eight.
+    for (const VarId id : {weight, plan.program.copy_of(weight)}) {
+      EXPECT_EQ(plan.vars[id].layout.elements(), 64 * 7 * 7 * 8);
     }
   }
 }
