@@ -176,6 +176,10 @@ void dispatch_small_norm(const NormShape& shape, Body body) {
   });
 }
 
+// sum and squares[channels] from `parts` parts as store_part() leaves them (norm_parts.cu).
+void finish_norm_sums(const NormShape& shape, const float* partial, int64_t parts, float* sum,
+                      float* squares, cudaStream_t stream);
+
 inline dim3 finish_grid(const NormShape& shape) { return dim3(blocks_for(shape.channels, kWarp)); }
 
 }  // namespace fleet::cuda
