@@ -2,6 +2,7 @@
 import argparse
 import json
 import os
+import re
 import statistics
 import sys
 import time
@@ -307,6 +308,38 @@ def roofline_(bench):
     return bench.ratio([ours], [row for row in bench.rows if row["who"] == "bound patterns"])
 
 
+def pointwise(bench):
+    """ResNet-50's 1 x 1 convolutions with batch normalization around them: kernels of our own against cuDNN and passes."""
+    if bench.smoke:
+        print("pointwise: nothing to run on a CPU")
+        return SKIPPED
+    argv = [os.path.join(bench.bin, "bench_roofline"), "--device", "cuda", "--pointwise", "--batch", "256"]
+    outcome = process.run(argv, max(10, bench.left()), bench.env)
+    bench.log(outcome.output)
+    print(outcome.output, end="")
+    found = job.printed(outcome, r"^pointwise: ratio (\S+) \(ours (\S+) ms, cuDNN and passes (\S+) ms")
+    if not outcome.ok or not found:
+        print(f"pointwise: FAILED: {outcome.why()} {outcome.last_line()}")
+        return 1
+    for layer in re.finditer(r"^(layer\S+): ratio (\S+) .*: ours (\S+) us, cuDNN and passes (\S+) us, bound (\S+) us",
+                             outcome.output, re.MULTILINE):
+        bench.add(layer[1], float(layer[3]), "us", passes_us=float(layer[4]), bound_us=float(layer[5]), ratio=float(layer[2]))
+    bench.add("ours", float(found[2]), "ms")
+    bench.add("cuDNN and passes", float(found[3]), "ms")
+    print(f"pointwise: ratio {found[1]} (ours {found[2]} ms, cuDNN and passes {found[3]} ms)")
+    return 0
+
+
+def pointwise_bounds():
+    """Without a GPU: the least time of each layer on an H200 as it was measured, 4.0 TB/s and 890 TFLOP/s."""
+    rows = roofline.pointwise(256, 4.0e12, 890e12)
+    print("ResNet-50's convolutions of 1 x 1, batch 256, 16-bit, forward, on an H200 with 4.0 TB/s and 890 TFLOP/s:")
+    print(report.table(["layer", "MB", "us", "MB with passes", "us with passes"],
+                       [[row[0]] + [f"{value:.1f}" for value in row[1:]] for row in rows]))
+    total = [sum(row[i] for row in rows) / 1e3 for i in range(1, 5)]
+    print(f"all: {total[0]:.2f} GB, {total[1]:.2f} ms at least; with passes {total[2]:.2f} GB, {total[3]:.2f} ms")
+
+
 def trace_cost_(bench):
     """The speed of ResNet-50 within `fleetrun trace`, against its speed without."""
     return trace_cost.trace_cost(bench, RESNET50, SYNTHETIC)
@@ -321,6 +354,7 @@ BENCHES = {
     "cifar10_60_epochs": cifar10_60_epochs,
     "steps": steps_of_the_way,
     "roofline": roofline_,
+    "pointwise": pointwise,
     "trace_cost": trace_cost_,
     "families": families.families,
 }
@@ -348,6 +382,8 @@ def main():
             print(f"no GPU: {why}")
             options.smoke = True
         elif count == 0:
+            if options.name == "pointwise":
+                pointwise_bounds()
             print(f"SKIP: gpu_bench needs a GPU: {why}")
             return SKIPPED
     bench = Bench(options)

@@ -105,6 +105,22 @@ def bound(way, batch, operations_per_s, bytes_per_s, image=224):
 # measure them in the same run: data sheets' figures times 0.8 and 0.9.
 NOMINAL = {"H200": (790e12, 4.3e12), "H100": (790e12, 3.0e12), "A100": (250e12, 1.8e12), "V100": (100e12, 0.8e12)}
 
+def pointwise(batch, bytes_per_s, operations_per_s):
+    """[layer, megabytes, microseconds at least, megabytes and microseconds with passes] of each convolution of 1 x 1 in the forward
+    pass. It moves its image, result and weights once; passes read the result again, and read and write an image that is the result
+    of a batch normalization."""
+    rows = []
+    for layer in resnet50():
+        if layer.size != 1:
+            continue
+        pixels = batch * layer.height**2
+        moved = 2 * (pixels * (layer.inputs + layer.outputs) + layer.inputs * layer.outputs)
+        passes = 2 * pixels * (layer.outputs + (2 * layer.inputs if layer.add else 0))
+        product = max(moved / bytes_per_s, layer.operations * batch / operations_per_s)
+        rows.append([layer.name, moved / 1e6, 1e6 * product, (moved + passes) / 1e6, 1e6 * (product + passes / bytes_per_s)])
+    return rows
+
+
 MEASURE = """
 import json, torch
 a = torch.randn(8192, 8192, device="cuda", dtype=torch.float16); b = torch.randn_like(a)

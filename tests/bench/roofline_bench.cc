@@ -3,10 +3,11 @@
 // classifier multiply and add; none can be faster than its bytes at this machine's bandwidth or its
 // multiply-adds at this machine's rate, both measured here through the same backend.
 //
-//   bench_roofline [--device cpu|cuda] [--batch N] [--float32] [--rounds N]
+//   bench_roofline [--device cpu|cuda] [--batch N] [--float32] [--rounds N] [--pointwise]
 //
 // Mixed precision unless --float32 is given or the device has no low type. Kinds may go below their
-// bytes' time where a cache still holds what the operation before wrote.
+// bytes' time where a cache still holds what the operation before wrote. --pointwise: the
+// convolutions of 1 x 1 in kernels of our own instead (pointwise_layers.h).
 // Links: train backend_cpu
 // Runs on GPUs
 #include <algorithm>
@@ -18,6 +19,7 @@
 
 #include "cost/rates.h"
 #include "exec/backend.h"
+#include "tests/bench/pointwise_layers.h"
 #include "tests/bench/resnet50_step.h"
 #include "train/measure_rates.h"
 
@@ -27,7 +29,7 @@ namespace {
 struct Options {
   std::string device = "auto";
   int64_t batch = 0;  // 0: 16 on the CPU, 128 elsewhere
-  bool float32 = false;
+  bool float32 = false, pointwise = false;
   int rounds = 5;
 };
 
@@ -43,9 +45,11 @@ Options parse(int argc, char** argv) {
       options.rounds = std::max(1, std::atoi(argv[++i]));
     } else if (!std::strcmp(argv[i], "--float32")) {
       options.float32 = true;
+    } else if (!std::strcmp(argv[i], "--pointwise")) {
+      options.pointwise = true;
     } else {
       throw Error(ErrorCode::kUsage, "unknown option", argv[i],
-                  "there are --device D, --batch N, --float32 and --rounds N");
+                  "there are --device D, --batch N, --float32, --rounds N and --pointwise");
     }
   }
   return options;
@@ -86,6 +90,9 @@ int run(const Options& options) {
               device.backend().c_str(), bandwidth * 1e-9, rate * 1e-9, name_of(low[0]),
               static_cast<long long>(batch));
 
+  if (options.pointwise) {
+    return measure_pointwise(device, low[0], batch, bandwidth, rate) ? 0 : 1;
+  }
   ResNet50Step step(device, batch, low[0] != DType::kFloat32);
   for (int i = 0; i < 3; ++i) step.run();
   std::vector<double> times;

@@ -95,6 +95,10 @@ void Executor::initialize(uint64_t seed) {
       std::vector<BFloat16> narrow(count);
       for (size_t i = 0; i < count; ++i) narrow[i] = own[i];
       write(id, narrow);
+    } else if (var.dtype == DType::kFloat16) {
+      std::vector<Float16> narrow(count);
+      for (size_t i = 0; i < count; ++i) narrow[i] = own[i];
+      write(id, narrow);
     } else {
       FLEET_CHECK(var.dtype == DType::kInt64, "a state of type " + std::string(name_of(var.dtype)));
       write(id, std::vector<int64_t>(own.begin(), own.end()));

@@ -125,8 +125,7 @@ void check_finalize(bool shifted) {
             .attributes = {{"epsilon", epsilon},
                            {"momentum", momentum},
                            {"count", count},
-                           {"shifted", shifted},
-                           {"low", std::string("float32")}},
+                           {"shifted", shifted}},
             .inputs = {channels(5, -20, 20), channels(5, 60, 90), channels(5, 0.5, 2), channels(5),
                        channels(5), channels(5, 0.5, 2)},
             .reference =

@@ -1,8 +1,10 @@
-// Depthwise convolutions with the surrounding batch normalization, in our own kernels.
+// Convolutions with the surrounding batch normalization, in our own kernels: depthwise ones, and
+// the forward pass of those of 1 x 1, which no pass inserts yet.
 #include "backend/cuda/convolution.h"
 #include "backend/cuda/depthwise.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/norm.h"
+#include "backend/cuda/pointwise.h"
 #include "base/error.h"
 
 namespace fleet {
@@ -10,6 +12,12 @@ namespace {
 
 using cuda::weight_shape;
 using Problem = cuda::ConvolutionProblem;
+
+// The activation of x, which a factor and a constant transform.
+cuda::NormActivation activation_of(const Attributes& attributes, bool transforms) {
+  if (!transforms) return cuda::NormActivation::kNone;
+  return cuda::norm_activation(attributes.text("norm_activation"));
+}
 
 // Throws if no kernel computes it.
 void lay_out(LayoutQuery& query, const Problem& problem) {
@@ -39,21 +47,35 @@ FLEET_KERNEL(cuda, conv2d_sums) {
     query.need(0, problem.x());
     query.need(1, problem.weight());
     query.give(0, problem.y());
+    const auto activation = activation_of(query.attributes(), query.has_input(2));
+    if (takes_pointwise(query.device(), problem.own(), activation)) {
+      return query.workspace(pointwise_workspace(problem.own()));
+    }
     lay_out(query, problem);
   };
-  def.create = [](KernelContext& context) {
+  def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &x = context.inputs[0], &weight = context.inputs[1];
+    const Argument &factor = context.inputs[2], &constant = context.inputs[3];
     const Argument &y = context.outputs[0], &sum = context.outputs[1];
     const Argument& squares = context.outputs[2];
     const Problem problem(Problem::Direction::kForward, context.attributes(), x.shape, weight.shape,
                           y.shape, x.dtype);
-    return make_kernel(
-        [=, conv = problem.own(), workspace = context.workspace,
-         pivot = context.inputs[4].as<float>(),
-         input = depthwise_input(context, context.inputs[2], context.inputs[3])](Stream& stream) {
-          depthwise_sums_forward(conv, x.data, weight.data, input, pivot, y.data, sum.as<float>(),
-                                 squares.as<float>(), workspace, cuda::stream_of(stream));
-        });
+    const float* pivot = context.inputs[4].as<float>();
+    const auto activation = activation_of(context.attributes(), static_cast<bool>(factor));
+    if (takes_pointwise(&context.device, problem.own(), activation)) {
+      const cuda::PointwiseInput input{factor.as<float>(), constant.as<float>(), activation};
+      return make_kernel([=, conv = problem.own(), workspace = context.workspace,
+                          &device = context.device](Stream& stream) {
+        pointwise_sums_forward(device, conv, x.data, weight.data, input, pivot, y.data,
+                               sum.as<float>(), squares.as<float>(), workspace,
+                               cuda::stream_of(stream));
+      });
+    }
+    return make_kernel([=, conv = problem.own(), workspace = context.workspace,
+                        input = depthwise_input(context, factor, constant)](Stream& stream) {
+      depthwise_sums_forward(conv, x.data, weight.data, input, pivot, y.data, sum.as<float>(),
+                             squares.as<float>(), workspace, cuda::stream_of(stream));
+    });
   };
 }
 

@@ -21,11 +21,17 @@ inline constexpr int kBlock = 256;  // default number of threads per block
 // Runs kernel(arguments...) with grid.x * y * z blocks of block.x * y * z threads, in stream order.
 // May be recorded in a CUDA graph: memory that the arguments point to must not move. A grid without
 // blocks does nothing. Throws fleet::Error if the launch is rejected.
-//   shared_bytes  dynamic shared memory per block, see dynamic_shared(); up to 48 KiB
+//   shared_bytes  dynamic shared memory per block, see dynamic_shared(); above 48 KiB, no more than
+//                 the GPU has
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
             cudaStream_t stream, Arguments... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  if (shared_bytes > 48 << 10) {
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(shared_bytes)),
+          "shared memory of a kernel");
+  }
   kernel<<<grid, block, shared_bytes, stream>>>(static_cast<Parameters>(arguments)...);
   check(cudaGetLastError(), "launching a kernel");
 }

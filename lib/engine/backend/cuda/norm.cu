@@ -67,6 +67,12 @@ __device__ inline float deviation_inverse(float variance, float epsilon) {
   return 1 / sqrtf(variance + epsilon);
 }
 
+// Whether the mean is part of the constant, which saves registers. A value of 16 bits lies within
+// 2^11 deviations of 0 or its own rounding is larger than a deviation, so that the float32 product
+// loses less than the result's rounding. A float32 value keeps the difference from the mean.
+template <typename T>
+inline constexpr bool kFoldsMean = sizeof(T) == 2;
+
 // mask: one byte per pack, one bit per element.
 template <int pack, bool relu, typename T>
 __global__ void __launch_bounds__(kBlock, kResident)
@@ -79,24 +85,23 @@ __global__ void __launch_bounds__(kBlock, kResident)
     const int64_t c = p.channel + i;
     mean[i] = f.mean[c];
     factor[i] = f.scale[c] * deviation_inverse(f.variance[c], f.epsilon);
-    bias[i] = f.bias[c];
+    bias[i] = kFoldsMean<T> ? f.bias[c] - mean[i] * factor[i] : f.bias[c];
   }
   struct Row {
     Pack<T, pack> x, z;
   };
-  const auto load = [&](int64_t row) {
-    const int64_t at = row * t.channels + p.channel;
+  const auto load = [&](int64_t at) {
     Row loaded;
     loaded.x = load_pack<pack>(x, at);
     if (z) loaded.z = load_pack<pack>(z, at);
     return loaded;
   };
-  for_rows_ahead<2>(p, load, [&](int64_t row, const Row& loaded) {
-    const int64_t at = row * t.channels + p.channel;
+  for_rows_ahead<2>(t, p, load, [&](int64_t at, const Row& loaded) {
     Pack<float, pack> values;
 #pragma unroll
     for (int i = 0; i < pack; ++i) {
-      values.at[i] = (to_float(loaded.x.at[i]) - mean[i]) * factor[i] + bias[i];
+      const float from = kFoldsMean<T> ? 0 : mean[i];
+      values.at[i] = (to_float(loaded.x.at[i]) - from) * factor[i] + bias[i];
     }
     if (z) {
 #pragma unroll
@@ -154,22 +159,19 @@ __device__ inline Pack<float, pack> gradient_of(const GradientRow<pack, T>& row,
   return sum;
 }
 
-// Sums of the gradient, and of the gradient times the normalized x; dz receives the gradient
-// itself.
+// Sums of the gradient, and of the gradient times x - mean; dz receives the gradient itself.
 template <int pack, typename T>
 __global__ void __launch_bounds__(kBlock, kResident)
-    sum_gradients(NormTiling t, const T* x, Gradients<T> g, T* dz, Transform f, float* partial) {
+    sum_gradients(NormTiling t, const T* x, Gradients<T> g, T* dz, const float* mean_of_x,
+                  float* partial) {
   const NormPlace p = place_of<pack>(t);
   float first[pack] = {}, second[pack] = {};
   if (p.inside(t)) {
     float mean[pack];
 #pragma unroll
-    for (int i = 0; i < pack; ++i) mean[i] = f.mean[p.channel + i];
-    const auto load = [&](int64_t row) {
-      return load_row<pack>(x, g, row * t.channels + p.channel);
-    };
-    for_rows_ahead<2>(p, load, [&](int64_t row, const GradientRow<pack, T>& loaded) {
-      const int64_t at = row * t.channels + p.channel;
+    for (int i = 0; i < pack; ++i) mean[i] = mean_of_x[p.channel + i];
+    const auto load = [&](int64_t at) { return load_row<pack>(x, g, at); };
+    for_rows_ahead<2>(t, p, load, [&](int64_t at, const GradientRow<pack, T>& loaded) {
       const auto gradient = gradient_of(loaded, g, at);
 #pragma unroll
       for (int i = 0; i < pack; ++i) {
@@ -178,10 +180,6 @@ __global__ void __launch_bounds__(kBlock, kResident)
       }
       if (dz) store_floats<pack>(dz, at, gradient);
     });
-#pragma unroll
-    for (int i = 0; i < pack; ++i) {
-      second[i] *= deviation_inverse(f.variance[p.channel + i], f.epsilon);
-    }
   }
   store_part<pack>(t, p, first, second, partial);
 }
@@ -192,14 +190,15 @@ struct ParameterGradients {
 };
 
 __global__ void finish_gradients(const float* partial, int64_t channels, int64_t parts,
-                                 ParameterGradients g) {
+                                 ParameterGradients g, Transform f) {
   const int64_t channel = static_cast<int64_t>(blockIdx.x) * kWarp + threadIdx.x;
   const NormSums sums = add_parts(partial, channels, channel, parts);
   if (threadIdx.y != 0 || channel >= channels) return;
+  const float product = sums.second * deviation_inverse(f.variance[channel], f.epsilon);
   g.dbias[channel] = sums.first;
-  g.dscale[channel] = sums.second;
+  g.dscale[channel] = product;
   if (g.sum) g.sum[channel] = sums.first;
-  if (g.product) g.product[channel] = sums.second;
+  if (g.product) g.product[channel] = product;
 }
 
 // dx = scale / deviation (gradient - its mean - normalized x times their mean product). The means
@@ -215,14 +214,14 @@ __global__ void __launch_bounds__(kBlock, kResident)
   for (int i = 0; i < pack; ++i) {
     const int64_t c = p.channel + i;
     const float inverse = deviation_inverse(f.variance[c], f.epsilon);
-    mean[i] = f.mean[c];
+    mean[i] = kFoldsMean<T> ? 0 : f.mean[c];
     factor[i] = f.scale[c] * inverse;
     from_x[i] = inverse * dscale[c] * share;
     constant[i] = dbias[c] * share;
+    if (kFoldsMean<T>) constant[i] -= f.mean[c] * from_x[i];
   }
-  const auto load = [&](int64_t row) { return load_row<pack>(x, g, row * t.channels + p.channel); };
-  for_rows_ahead<2>(p, load, [&](int64_t row, const GradientRow<pack, T>& loaded) {
-    const int64_t at = row * t.channels + p.channel;
+  const auto load = [&](int64_t at) { return load_row<pack>(x, g, at); };
+  for_rows_ahead<2>(t, p, load, [&](int64_t at, const GradientRow<pack, T>& loaded) {
     auto gradient = gradient_of(loaded, g, at);
 #pragma unroll
     for (int i = 0; i < pack; ++i) {
@@ -330,9 +329,9 @@ void norm_backward(const NormBackward& n, cudaStream_t stream) {
     Gradients<T> g{{}, n.gradients, n.mask};
     for (int i = 0; i < n.gradients; ++i) g.dy[i] = static_cast<const T*>(n.dy[i]);
     launch(sum_gradients<kSize, T>, l.grid, kBlock, 0, stream, l.tiling, static_cast<const T*>(n.x),
-           g, dz, transform_of(n), partial);
+           g, dz, n.mean, partial);
     launch(finish_gradients, finish_grid(n.shape), dim3(kWarp, kFinishLanes), 0, stream, partial,
-           channels, l.parts, ParameterGradients{dscale, dbias, n.product, n.sum});
+           channels, l.parts, ParameterGradients{dscale, dbias, n.product, n.sum}, transform_of(n));
     if (!n.dx) return;
     // dz now holds the gradient, and may share the memory of a dy.
     if (dz) g = {{dz}, 1, nullptr};

@@ -46,15 +46,15 @@ __global__ void __launch_bounds__(kBlock, kResident)
   const NormPlace p = place_of<pack>(t);
   if (!p.inside(t)) return;
   const RecomputedChannels<pack> c(n, p.channel);
-  const auto load = [&](int64_t row) { return load_pack<pack>(x, row * t.channels + p.channel); };
-  for_rows_ahead<4>(p, load, [&](int64_t row, const Pack<T, pack>& loaded) {
+  const auto load = [&](int64_t at) { return load_pack<pack>(x, at); };
+  for_rows_ahead<4>(t, p, load, [&](int64_t at, const Pack<T, pack>& loaded) {
     Pack<float, pack> values;
 #pragma unroll
     for (int i = 0; i < pack; ++i) {
       const float u = (to_float(loaded.at[i]) - c.mean[i]) * c.factor[i] + c.bias[i];
       values.at[i] = NormFormula<activation>::of(u);
     }
-    store_floats<pack>(y, row * t.channels + p.channel, values);
+    store_floats<pack>(y, at, values);
   });
 }
 
@@ -96,16 +96,15 @@ __global__ void __launch_bounds__(kBlock, kResident)
   float first[pack] = {}, second[pack] = {};
   if (p.inside(t)) {
     const RecomputedChannels<pack> channels(n, p.channel);
-    const auto load = [&](int64_t row) {
-      return load_recomputed<pack>(x, g, row * t.channels + p.channel);
-    };
-    for_rows_ahead<kRowsAhead<T>>(p, load, [&](int64_t row, const RecomputedRow<pack, T>& loaded) {
-      for_recomputed<activation>(loaded, g, row * t.channels + p.channel, channels,
-                                 [&](int i, float distance, float gradient) {
-                                   first[i] += gradient;
-                                   second[i] += gradient * distance;
-                                 });
-    });
+    const auto load = [&](int64_t at) { return load_recomputed<pack>(x, g, at); };
+    for_rows_ahead<kRowsAhead<T>>(
+        t, p, load, [&](int64_t at, const RecomputedRow<pack, T>& loaded) {
+          for_recomputed<activation>(loaded, g, at, channels,
+                                     [&](int i, float distance, float gradient) {
+                                       first[i] += gradient;
+                                       second[i] += gradient * distance;
+                                     });
+        });
 #pragma unroll
     for (int i = 0; i < pack; ++i) second[i] *= n.inverse(p.channel + i);
   }
@@ -135,11 +134,8 @@ __global__ void __launch_bounds__(kBlock, sizeof(T) == 4 ? kResident - 1 : kResi
     from_x[i] = n.inverse(p.channel + i) * dscale[p.channel + i] * share;
     constant[i] = dbias[p.channel + i] * share;
   }
-  const auto load = [&](int64_t row) {
-    return load_recomputed<pack>(x, g, row * t.channels + p.channel);
-  };
-  for_rows_ahead<kRowsAhead<T>>(p, load, [&](int64_t row, const RecomputedRow<pack, T>& loaded) {
-    const int64_t at = row * t.channels + p.channel;
+  const auto load = [&](int64_t at) { return load_recomputed<pack>(x, g, at); };
+  for_rows_ahead<kRowsAhead<T>>(t, p, load, [&](int64_t at, const RecomputedRow<pack, T>& loaded) {
     Pack<float, pack> result;
     for_recomputed<activation>(loaded, g, at, channels, [&](int i, float distance, float gradient) {
       result.at[i] = channels.factor[i] * (gradient - constant[i] - distance * from_x[i]);

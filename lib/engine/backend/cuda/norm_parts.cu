@@ -70,8 +70,13 @@ void sum_squares(const NormShape& shape, const void* x, const float* pivot, floa
     launch(sum_powers<decltype(pack)::value, T>, l.grid, kBlock, 0, stream, l.tiling,
            static_cast<const T*>(x), pivot, partial);
   });
+  finish_norm_sums(shape, partial, l.parts, sum, squares, stream);
+}
+
+void finish_norm_sums(const NormShape& shape, const float* partial, int64_t parts, float* sum,
+                      float* squares, cudaStream_t stream) {
   launch(finish_sums, finish_grid(shape), dim3(kWarp, kFinishLanes), 0, stream, partial,
-         shape.channels, l.parts, sum, squares);
+         shape.channels, parts, sum, squares);
 }
 
 void norm_finish(const NormFinish& finish, cudaStream_t stream) {

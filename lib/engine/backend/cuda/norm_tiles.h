@@ -50,19 +50,22 @@ __device__ inline NormPlace place_of(const NormTiling& t) {
   return p;
 }
 
-// Calls use(row, load(row)) for the rows of a thread. Loads `ahead` rows before it uses the first:
-// a kernel may overwrite its inputs, so the compiler keeps the order of its loads and stores.
+// Calls use(at, load(at)) for the first element of a thread's pack in each of its rows. Loads
+// `ahead` rows before it uses the first: a kernel may overwrite its inputs, so the compiler keeps
+// the order of its loads and stores.
 template <int ahead, typename Load, typename Use>
-__device__ inline void for_rows_ahead(const NormPlace& p, const Load& load, const Use& use) {
-  int64_t row = p.begin + p.lane;
-  for (; row + (ahead - 1) * p.lanes < p.end; row += ahead * p.lanes) {
-    decltype(load(row)) loaded[ahead];
+__device__ inline void for_rows_ahead(const NormTiling& t, const NormPlace& p, const Load& load,
+                                      const Use& use) {
+  const int64_t step = p.lanes * t.channels, end = p.end * t.channels;
+  int64_t at = (p.begin + p.lane) * t.channels + p.channel;
+  for (; at + (ahead - 1) * step < end; at += ahead * step) {
+    decltype(load(at)) loaded[ahead];
 #pragma unroll
-    for (int k = 0; k < ahead; ++k) loaded[k] = load(row + k * p.lanes);
+    for (int k = 0; k < ahead; ++k) loaded[k] = load(at + k * step);
 #pragma unroll
-    for (int k = 0; k < ahead; ++k) use(row + k * p.lanes, loaded[k]);
+    for (int k = 0; k < ahead; ++k) use(at + k * step, loaded[k]);
   }
-  for (; row < p.end; row += p.lanes) use(row, load(row));
+  for (; at < end; at += step) use(at, load(at));
 }
 
 // Adds two sums per channel over the block's threads; partial[part][2][channels].
@@ -172,6 +175,10 @@ void dispatch_small_norm(const NormShape& shape, Body body) {
     }
   });
 }
+
+// sum and squares[channels] from `parts` parts as store_part() leaves them (norm_parts.cu).
+void finish_norm_sums(const NormShape& shape, const float* partial, int64_t parts, float* sum,
+                      float* squares, cudaStream_t stream);
 
 inline dim3 finish_grid(const NormShape& shape) { return dim3(blocks_for(shape.channels, kWarp)); }
 

@@ -121,7 +121,7 @@ void issue_waiting(cudaStream_t handle, std::function<void()> work) {
 cudaError_t launchable(dim3 grid, dim3 block, size_t shared_bytes) {
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
   const bool fits = threads >= 1 && threads <= 1024 && block.z <= 64 && grid.x <= 0x7fffffffu &&
-                    grid.y <= 65535 && grid.z <= 65535 && shared_bytes <= 48 << 10;
+                    grid.y <= 65535 && grid.z <= 65535 && shared_bytes <= 227 << 10;
   return result(fits ? cudaSuccess : cudaErrorInvalidValue);
 }
 
