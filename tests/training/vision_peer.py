@@ -5,7 +5,7 @@
     vision_peer.py compare MODEL SIDE ONNX TIMM_FOLDER|- TORCHVISION_FILE|-
     vision_peer.py save ARCHITECTURE FOLDER     # a folder of timm with random weights of 7 classes
     vision_peer.py photos FOLDER                # a few images of several sizes
-    vision_peer.py views MODEL FILE FOLDER SIDE RESIZED ARRAY MAPS  # ten crops and class activation maps of them
+    vision_peer.py views MODEL FILE FOLDER SIDE RESIZED ARRAY MAPS FEATURES  # ten crops, class activation maps, embeddings of them
     vision_peer.py timm_logits FOLDER SIDE ONNX # of such a folder against what fleetrun reads from it
 """
 import json
@@ -81,7 +81,7 @@ def photos(folder):
         torchvision.transforms.functional.to_pil_image(large).save(f"{folder}/{n}.png")
 
 
-def views(name, file, folder, side, resized, array, maps):
+def views(name, file, folder, side, resized, array, maps, features):
     import pathlib
 
     from PIL import Image
@@ -90,7 +90,7 @@ def views(name, file, folder, side, resized, array, maps):
     model = torchvision.models.get_model(name, weights=None, num_classes=7)
     model.load_state_dict(torch.load(file, weights_only=True))
     model.eval()
-    got = numpy.load(array)
+    got, embeddings = numpy.load(array), numpy.load(features)
     resize = v2.Resize(resized, v2.InterpolationMode.BICUBIC)
     kept = {}
     model.layer4.register_forward_hook(lambda _, __, output: kept.update(map=output))
@@ -106,6 +106,10 @@ def views(name, file, folder, side, resized, array, maps):
         if not error < 1e-5:
             sys.exit(f"ten crops of {path}: probabilities differ by {error:.1e}")
         out = model(tensor(functional.center_crop(image, [side, side]))[None])[0]
+        wanted = kept["map"].mean((2, 3))[0].detach()
+        error = (torch.from_numpy(embeddings[n]) - wanted).abs().max() / wanted.abs().max()
+        if not error < 1e-5:
+            sys.exit(f"the embedding of {path} differs by {error:.1e} of the largest")
         gradient, = torch.autograd.grad(out.max(), kept["map"])
         map_ = torch.relu((gradient.mean((2, 3), keepdim=True) * kept["map"]).sum(1, keepdim=True))
         map_ = torch.nn.functional.interpolate(map_, size=(side, side), mode="bilinear", align_corners=False)[0, 0]
@@ -113,13 +117,13 @@ def views(name, file, folder, side, resized, array, maps):
         error = numpy.abs(picture - (map_ / map_.max().clamp_min(1e-30)).detach().numpy()).max()
         if not error < 0.6 / 255:
             sys.exit(f"the class activation map of {path} differs by {error * 255:.2f} of 255")
-    print(f"{name}: ten crops and class activation maps of {n + 1} images")
+    print(f"{name}: ten crops, class activation maps and embeddings of {n + 1} images")
 
 
 if sys.argv[1] == "photos":
     photos(sys.argv[2])
 elif sys.argv[1] == "views":
-    views(*sys.argv[2:5], int(sys.argv[5]), int(sys.argv[6]), *sys.argv[7:9])
+    views(*sys.argv[2:5], int(sys.argv[5]), int(sys.argv[6]), *sys.argv[7:10])
 elif sys.argv[1] == "compare":
     compare(sys.argv[2], int(sys.argv[3]), *sys.argv[4:7])
 elif sys.argv[1] == "save":

@@ -42,7 +42,8 @@ peer photos photographs
 predict=(fleet-worker resnet18.json --device cpu --predict photographs --set data.eval.resize=72)
 command "${predict[@]}" --set predict.average=ten_crop --set predict.output=ten.npy
 command "${predict[@]}" --set predict.cam=maps --set predict.cam_style=map
-peer views resnet18 out.pth photographs 64 72 ten.npy maps
+command "${predict[@]}" --set predict.embedding=features --set predict.output=features.npy
+peer views resnet18 out.pth photographs 64 72 ten.npy maps features.npy
 
 # Read: a folder of timm is evaluated with the logits that timm gives.
 for case in "resnet18 64" "efficientnet_b0 64" "vit_base_patch32_224 224" "vit_small_patch32_224 96" "swin_tiny_patch4_window7_224 64"; do

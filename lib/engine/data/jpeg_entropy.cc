@@ -17,7 +17,7 @@
 namespace fleet::data {
 namespace {
 
-constexpr int kLastCoefficient = 63;  // of the coefficients of a block
+constexpr int kLastCoefficient = 63;  // in a block
 
 // From the order of the file to rows. A broken file, and the end of a block, lead behind the last
 // coefficient.
@@ -80,7 +80,7 @@ void JpegEntropy::Table::make(const JHUFF_TBL& from, bool dc) {
   }
 }
 
-// Of a code that is longer than kPeek; of shift 0 if there is none.
+// The symbol of a code that is longer than kPeek; its shift is 0 if no code fits.
 JpegEntropy::Symbol JpegEntropy::Table::find(uint32_t bits) const {
   for (int length = kPeek + 1; length <= 16; ++length) {
     if (bits < end[length]) return symbols[first[length] + (bits >> (16 - length))];
@@ -126,7 +126,7 @@ bool JpegEntropy::decode(JBLOCKROW* blocks) {
   Bits bits = bits_;
   bool good = true;
   const auto next_symbol = [&](const Table& table) __attribute__((always_inline)) {
-    // At least 25 bits are there, enough for any code. The table is read while bits are filled up.
+    // `bits` has at least 25 bits, enough for any code. The table is read while bits are filled up.
     Symbol symbol = table.short_codes[bits.value >> (64 - kPeek)];
     bits.fill();
     if (symbol.length == 0) [[unlikely]] {

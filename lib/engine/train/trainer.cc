@@ -1,4 +1,4 @@
-// What happens before the first step: data, session, weights, and the place of a lost trainer.
+// The work before the first step: data, session, weights, and the place of a lost trainer.
 #include "train/trainer.h"
 
 #include <algorithm>

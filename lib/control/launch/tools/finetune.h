@@ -7,7 +7,7 @@
 namespace fleet {
 
 struct FineTuning {
-  std::string folder;                 // of photographs, without a "/" at the end
+  std::string folder;                 // the photographs' folder, without a "/" at the end
   std::string weights;                // likewise
   std::vector<std::string> launcher;  // options of fleetrun, with their values
   std::vector<std::string> job;       // words that belong behind the job file
@@ -20,8 +20,8 @@ struct FineTuning {
 // for. `words`: behind "finetune".
 FineTuning read_fine_tuning(const std::vector<std::string>& words);
 
-// Writes the job file into the working directory. False: the same job is there. Throws kUsage if
-// another one is.
+// Writes the job file into the working directory. False: the same job exists. Throws kUsage if
+// another one does.
 bool write_fine_tuning_job(const FineTuning& given);
 
 }  // namespace fleet

@@ -180,7 +180,7 @@ struct ChannelRuns {
   int64_t channels;
   int64_t parts;      // runs of each group: images, or pieces of a batch with channels last
   int64_t groups;     // runs of each part
-  int64_t values;     // of each channel, over all parts
+  int64_t values;     // per channel, over all parts
   int64_t positions;  // a multiple of kTileLanes
   int64_t settled;    // channels that share no position with others
 
@@ -246,9 +246,9 @@ struct ChannelRuns {
 
   bool last_;
   int64_t lanes_;   // channels of a block
-  int64_t length_;  // elements of a run; of a whole piece, if last_
+  int64_t length_;  // elements per run, or per whole piece if last_
   int64_t part_stride_, group_stride_;
-  int64_t elements_;  // of all parts, if last_
+  int64_t elements_;  // in all parts, if last_
 };
 
 // Runs first(group, part) on all runs, then settle(begin, end) for ranges of channels, then

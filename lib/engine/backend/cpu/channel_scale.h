@@ -33,7 +33,7 @@ class ChannelScale {
   void for_each_run(const T* factors, Body body) const;
 
   int64_t images_, image_stride_;
-  ChannelRuns runs_;  // of one image
+  ChannelRuns runs_;  // in one image
 };
 
 }  // namespace fleet::cpu

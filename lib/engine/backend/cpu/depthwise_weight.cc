@@ -46,7 +46,7 @@ FLEET_INLINE void load(const BFloat16* from, Lanes<kBlock>& to) {
 // they use none.
 int64_t block_size() { return native_channel_block() == 8 ? 8 : 16; }
 
-// Where a block of channels lies in an image: blocks have planes of their own, or with channels
+// The places of a block of channels in an image: blocks have planes of their own, or with channels
 // last a part of each pixel.
 struct Planes {
   int64_t image, block, pixel;  // elements between them
@@ -67,7 +67,7 @@ struct Geometry {
 };
 
 // The products of one row of dy with one row of x, for each of the K taps of a kernel row.
-// kPacked: pixels of a block lie next to each other.
+// kPacked: pixels of a block follow each other.
 template <int kBlock, int K, bool kPacked, typename T>
 FLEET_INLINE void add_row(const Geometry& g, const T* x, const T* dy, Lanes<kBlock>* sums) {
   Lanes<kBlock> row[K] = {};

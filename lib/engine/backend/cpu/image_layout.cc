@@ -5,7 +5,7 @@
 namespace fleet::cpu {
 namespace {
 
-// What oneDNN chooses for an ordinary convolution of this type.
+// Whether oneDNN chooses AMX for an ordinary convolution of this type.
 bool prefers_amx(DType type) {
   const Shape image{2, 64, 28, 28}, weight{64, 64, 3, 3};
   const auto any = dnnl::memory::format_tag::any;

@@ -92,7 +92,7 @@ struct Gradient {
   const T* values() const { return formed ? formed : dy[0]; }
   const uint16_t* mask_of_values() const { return formed ? nullptr : mask; }
 
-  // The sums of a run, see add_products(). mean: of all positions. Block by block, so that stored
+  // The sums of a run, see add_products(). mean: one per position. Block by block, so that stored
   // values are read while they are still in the cache.
   void add_up(const ChannelRuns& runs, int64_t part, int64_t group, const T* x, const float* mean,
               double* all_sums) const {

@@ -1,6 +1,6 @@
 // A block multiplies tiles of pixels by the weights of `columns` filters, one tile after the other.
 // Its loads run kStages - 1 steps of kPanelDepth channels ahead, also from tile to tile, so that
-// they go on while a result is stored. Blocks of the same pixels run next to each other: all but
+// they continue while a result is stored. Blocks of the same pixels run next to each other: all but
 // one find them in the L2 cache.
 #include <algorithm>
 #include <limits>
@@ -48,9 +48,9 @@ struct PointwiseCall {
   float* partial;  // [part][2][filters]
   int rows;        // pixels of y
   int depth, filters, steps, row_tiles, column_tiles;
-  Divisor out_width, out_pixels;  // of an image
+  Divisor out_width, out_pixels;  // per image
   int stride, in_width, in_pixels;
-  float least;  // of the transformed image
+  float least;  // value in the transformed image
 
   // Elements from x to the pixel that a row of y reads.
   __device__ int64_t source(int row) const {

@@ -1,6 +1,6 @@
-// What kernels for compute capability 9.0 (sm_90a) use beyond launch.h: copies to shared memory
-// that run beside the threads, and products of a warpgroup, four consecutive warps, on tensor
-// cores. The tests replace this header as they do launch.h.
+// Additions to launch.h for kernels of compute capability 9.0 (sm_90a): copies to shared memory
+// that run while the threads compute, and products of a warpgroup, four consecutive warps, on
+// tensor cores. The tests replace this header as they do launch.h.
 #pragma once
 
 #include "backend/cuda/launch.h"
@@ -46,7 +46,7 @@ __device__ void wait_for_copies() {
 
 // A panel is a tile in shared memory, rows of kPanelDepth elements, aligned to kPanelAlign. The
 // eight packs of a row, of eight elements each, are permuted, so that eight rows' packs of one
-// column lie in different banks.
+// column are in different banks.
 __host__ __device__ constexpr unsigned panel_offset(unsigned row, unsigned pack) {
   return row * kPanelDepth + (pack ^ (row % 8)) * 8;
 }
@@ -64,7 +64,8 @@ __host__ __device__ constexpr unsigned panel_offset(unsigned row, unsigned pack)
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(panel), "r"(adds))
 
 template <typename T>
-__device__ __forceinline__ void multiply_async(float (&d)[32], const uint32_t (&a)[4], uint64_t panel, int adds) {
+__device__ __forceinline__ void multiply_async(float (&d)[32], const uint32_t (&a)[4],
+                                               uint64_t panel, int adds) {
   if constexpr (std::is_same_v<T, __half>) {
     FLEET_MULTIPLY_64("f16");
   } else {
@@ -82,8 +83,9 @@ __device__ __forceinline__ void multiply_async(float (&d)[32], const uint32_t (&
 // multiply_tiles() gives it. All threads of the warpgroup must call it.
 // Inlined, so that the sums stay in registers.
 template <typename T, int groups>
-__device__ __forceinline__ void multiply_panel(float (&sums)[groups][32], const uint32_t (&left)[4][4],
-                               const T* panel, bool adds) {
+__device__ __forceinline__ void multiply_panel(float (&sums)[groups][32],
+                                               const uint32_t (&left)[4][4], const T* panel,
+                                               bool adds) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   // The compiler must not move the sums while the products run.
   const auto settle = [&] {
