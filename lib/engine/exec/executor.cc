@@ -207,6 +207,7 @@ void Executor::issue(Schedule& schedule, const StepInfo& info) {
   // read, starts after theirs.
   if (!schedule.beside.empty()) streams_[0]->record(*begin_);
   for (int i : schedule.beside) streams_[i]->wait(*begin_);
+  std::ranges::fill(trace_ends_, StreamTimer::kNoMark);
   for (const Item& item : schedule.items) issue_one(item, info);
   for (int i : schedule.beside) {
     streams_[i]->record(*ends_[i]);
@@ -221,7 +222,7 @@ void Executor::issue_one(const Item& item, const StepInfo& info) {
   if (profiling_) {
     run_profiled(step, stream);
   } else if (trace_) {
-    run_traced(step, stream, info);
+    run_traced(step, stream, info, !item.waits.empty());
   } else {
     step.kernel->run(stream);
   }

@@ -155,7 +155,9 @@ class Executor {
   void issue_one(const Item& item, const StepInfo& info);
   void record(Schedule& schedule, const StepInfo& info);
   void run_profiled(PreparedOp& step, Stream& stream);
-  void run_traced(PreparedOp& step, Stream& stream, const StepInfo& info);
+  // waited: the stream waited for another one just before.
+  void run_traced(PreparedOp& step, Stream& stream, const StepInfo& info, bool waited);
+  void run_timed(PreparedOp& step, Stream& stream, const StepInfo& info, bool waited);
   void add_device_times();
   void check_outputs(const PreparedOp& step, const StepInfo& info);
   std::unique_ptr<PreparedOp> prepare_op(const PreparedPlan& prepared, const PlannedOp& planned,
@@ -186,6 +188,8 @@ class Executor {
   TraceRecorder* trace_ = nullptr;
   std::vector<uint32_t> trace_tracks_;  // by stream
   std::vector<int64_t> trace_begins_;   // by stream: when its current operation began
+  std::vector<int>
+      trace_ends_;  // by stream: the mark behind its last operation, or StreamTimer::kNoMark
   // For a device other than the host: marks of its streams, and the operations between them.
   std::unique_ptr<StreamTimer> timer_;
   struct TimedOp;

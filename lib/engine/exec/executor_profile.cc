@@ -51,6 +51,7 @@ void Executor::set_trace(TraceRecorder* trace, int64_t steps) {
     trace_tracks_.push_back(trace->add_track("stream " + std::to_string(i) + ": " + kind));
   }
   trace_begins_.assign(streams_.size(), 0);
+  trace_ends_.assign(streams_.size(), StreamTimer::kNoMark);
   if (!device_.runs_beside_host()) return;
   constexpr size_t kMaxOps = 100'000;
   const size_t ops = std::min(kMaxOps, most_ops * static_cast<size_t>(steps));
@@ -59,16 +60,22 @@ void Executor::set_trace(TraceRecorder* trace, int64_t steps) {
   timed_ops_.reserve(ops);
 }
 
-// Stamps are work of the operation's own stream: they take the time there, and wait for nothing.
-void Executor::run_traced(PreparedOp& step, Stream& stream, const StepInfo& info) {
+// Marks are work of the operation's own stream: they take the time there, and wait for nothing.
+// They cost time, too: the end of an operation is also the beginning of the next one, if the stream
+// neither waited nor ran dry between them.
+void Executor::run_timed(PreparedOp& step, Stream& stream, const StepInfo& info, bool waited) {
+  int& last = trace_ends_[static_cast<size_t>(step.planned->op.stream)];
+  const bool follows = last != StreamTimer::kNoMark && !waited && !timer_->reached(last);
+  const int begin = follows ? last : timer_->mark(stream);
+  step.kernel->run(stream);
+  last = timer_->mark(stream);
+  if (last != StreamTimer::kNoMark)
+    timed_ops_.push_back({.op = &step, .begin = begin, .end = last, .step = info.step});
+}
+
+void Executor::run_traced(PreparedOp& step, Stream& stream, const StepInfo& info, bool waited) {
   const int number = step.planned->op.stream;
-  if (timer_) {
-    TimedOp timed{.op = &step, .begin = timer_->mark(stream), .end = -1, .step = info.step};
-    step.kernel->run(stream);
-    timed.end = timer_->mark(stream);
-    if (timed.end >= 0) timed_ops_.push_back(timed);
-    return;
-  }
+  if (timer_) return run_timed(step, stream, info, waited);
   if (device_.runs_beside_host()) return step.kernel->run(stream);
   HostStream& host = HostStream::of(stream);
   int64_t* begin = &trace_begins_[static_cast<size_t>(number)];

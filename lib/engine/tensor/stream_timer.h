@@ -15,9 +15,12 @@ namespace fleet {
 class StreamTimer {
  public:
   virtual ~StreamTimer() = default;
-  // Marks the end of the stream's present work. Returns the mark's number, from 0; -1 if none is
-  // left. Does not wait.
+  static constexpr int kNoMark = -1;
+  // Marks the end of the stream's present work. Returns the mark's number, from 0; kNoMark if none
+  // is left. Does not wait.
   virtual int mark(Stream& stream) = 0;
+  // Whether the stream has reached this mark. Does not wait.
+  virtual bool reached(int mark) = 0;
   // When the streams reached the marks: CLOCK_MONOTONIC, in nanoseconds, by mark. Waits for them.
   virtual std::vector<int64_t> times() = 0;
 };

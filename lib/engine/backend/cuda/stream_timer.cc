@@ -32,10 +32,20 @@ class CudaStreamTimer : public StreamTimer {
   }
 
   int mark(Stream& stream) override {
-    if (used_ + 1 == events_.size()) return -1;
+    if (used_ + 1 == events_.size()) return kNoMark;
     auto* native = static_cast<cudaStream_t>(stream.native_handle());
     check(cudaEventRecord(events_[used_ + 1], native), "cudaEventRecord", where_);
     return static_cast<int>(used_++);
+  }
+
+  bool reached(int mark) override {
+    const cudaError_t state = cudaEventQuery(events_[static_cast<size_t>(mark) + 1]);
+    if (state == cudaErrorNotReady) {
+      (void)cudaGetLastError();  // the next call must not report it
+      return false;
+    }
+    check(state, "cudaEventQuery", where_);
+    return true;
   }
 
   std::vector<int64_t> times() override {
