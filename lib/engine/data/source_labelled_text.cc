@@ -61,6 +61,17 @@ std::set<std::string> training_labels(const Settings& split, const SourceContext
   return found;
 }
 
+// With names in the job, an evaluation need not have the training data: then its own labels.
+std::set<std::string> labels_beside_names(const Settings& split, SourceContext context) {
+  try {
+    return training_labels(split, context);
+  } catch (const Error&) {
+    if (!context.train_split) throw;
+  }
+  context.train_split = nullptr;
+  return training_labels(split, context);
+}
+
 std::vector<std::string> shown_labels(const std::set<std::string>& labels) {
   std::vector<std::string> shown;
   for (const std::string& label : labels) shown.push_back(shown_name(label, 40));
@@ -90,7 +101,8 @@ LabelNames label_names(const Settings& split, const SourceContext& context) {
   const std::vector<std::string> given = context.data->texts("class_names");
   const bool named = !given.empty();
   if (named && std::ranges::any_of(given, is_number)) return {given};
-  const std::set<std::string> found = training_labels(split, context);
+  const std::set<std::string> found =
+      named ? labels_beside_names(split, context) : training_labels(split, context);
   if (std::ranges::all_of(found, is_number)) {
     if (context.classes > 0 && !found.empty()) check_numbers(found, context.classes);
     return {given, !found.empty()};

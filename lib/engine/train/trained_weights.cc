@@ -113,7 +113,9 @@ void check_position(const Job& job, TrainedWeights* weights) {
                           job.task + "'");
   }
   std::erase(differences, "");
-  if (!differences.empty()) weights->warning = weights->source + " " + join(differences, "; it ");
+  if (differences.empty()) return;
+  weights->warning +=
+      (weights->warning.empty() ? "" : "; ") + weights->source + " " + join(differences, "; it ");
 }
 
 TrainedWeights weights_of_checkpoint(const Job& job, const std::string& folder) {

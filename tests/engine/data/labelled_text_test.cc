@@ -156,6 +156,15 @@ TEST_F(LabelledText, NumbersWithClassNames_AreClassNumbers) {
   EXPECT_EQ(open(keys)->samples(), 2) << "a stray number among names";
 }
 
+TEST_F(LabelledText, EvaluationWithClassNames_NeedsNoTrainingData) {
+  const std::string keys = R"("train": {"file": "elsewhere.csv"}, "test": {"file": "test.csv"},
+                              "class_names": ["neg", "pos"])";
+  for (const char* rows : {"text,label\na,pos\nb,neg\n", "text,label\na,1\nb,0\n"}) {
+    write(folder_ / "test.csv", rows);
+    EXPECT_THAT(column<int64_t>(*open(keys, false)->next(), "label"), ElementsAre(1, 0)) << rows;
+  }
+}
+
 TEST_F(LabelledText, BytesThatAreNotUtf8_AreLeftOut) {
   write(folder_ / "train.csv", "text,label\na,0\nb\xE9,1\nc,1\n");
   const std::string keys = R"("train": {"file": "train.csv"})";

@@ -193,6 +193,19 @@ TEST_F(TrainedWeightsTest, OtherPreparationOfImages_IsAWarning) {
   EXPECT_NE(warning.find("data.mean"), std::string::npos) << warning;
 }
 
+TEST_F(TrainedWeightsTest, SeveralDifferences_AreAllWarnedOf) {
+  const std::string newest = checkpoint("run", 8, 4), model = "vit_tiny_patch16_224";
+  TensorFile file;
+  file.metadata["pretrained_cfg"] = R"({"architecture": "vit_tiny_patch16_224", "fleetrun": true,
+      "num_classes": 2, "model_keys": {"patch": 8}})";
+  write_safetensors(newest + "/model.safetensors", file);
+  write_file_atomically(newest + "/state.json", state(8, model, R"({"data.mean": [0.4]})"));
+  const std::string keys = R"(model={"name": "vit_tiny_patch16_224", "num_classes": 2})";
+  const std::string warning = find_trained_weights(job({"train.output=run"}, {keys}))->warning;
+  EXPECT_NE(warning.find("model.patch"), std::string::npos) << warning;
+  EXPECT_NE(warning.find("data.mean"), std::string::npos) << warning;
+}
+
 TEST_F(TrainedWeightsTest, OtherTask_IsAWarningUnlessItsHeadIsNotUsed) {
   checkpoint("run", 8, 4);
   const auto warning = [](const std::string& task, const std::string& embedding) {
