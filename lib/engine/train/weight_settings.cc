@@ -1,10 +1,13 @@
 #include "train/weight_settings.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "models/evaluated_network.h"
 #include "models/model.h"
 #include "models/text/language_models.h"
 
@@ -30,6 +33,24 @@ constexpr const char* kOfNetworks[] = {"activation",
                                        "scale_attn_by_inverse_layer_idx",
                                        "scale_attn_weights",
                                        "window_rule"};
+
+// The number that model.batch_norm_epsilon=0, the network's own, stands for. 0 if its layers have
+// several, or if the model does not read an image.
+double own_epsilon(const Job& job) {
+  const ModelDef* model = model_registry().find(job.model_name);
+  if (!model || model->image.rank() != 3) return 0;
+  const Shape image = {1, model->image[0], model->image[1], model->image[2]};
+  std::set<double> found;
+  try {
+    const EvaluatedNetwork built = evaluated_network(job.model_name, job.model, image, {"logits"});
+    for (const Op& op : built.program.ops()) {
+      if (op.type() == "batch_norm") found.insert(op.attributes.number("epsilon"));
+    }
+  } catch (const Error&) {
+    return 0;  // the start refuses these settings, or feeds the network something else
+  }
+  return found.size() == 1 ? *found.begin() : 0;
+}
 
 // One number stands for all channels.
 std::string channels_text(std::vector<double> values) {
@@ -63,6 +84,11 @@ WeightSettings weight_settings(const Job& job) {
     } else if (job.model.has(key)) {
       settings[kModel + key] = Json::parse(job.model.json(key)).dump();
     }
+  }
+  // Given or not, the same number is the same network.
+  if (const auto epsilon = settings.find(std::string(kModel) + kBatchNormEpsilon);
+      epsilon != settings.end() && job.model.number(kBatchNormEpsilon) == 0) {
+    epsilon->second = Json(own_epsilon(job)).dump();
   }
   // Features are reduced to rows of tables by it.
   if (job.data.has("ids")) settings["data.ids"] = Json(job.data.integer("ids")).dump();

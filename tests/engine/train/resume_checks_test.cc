@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <tuple>
+
 #include "tests/errors.h"
 #include "train/job.h"
 
@@ -77,6 +79,23 @@ TEST(ResumeChecks, NetworkOfTheSameShapes_IsRefused) {
             ErrorCode::kUsage);
   const TrainingPosition read = position_from_text(position_text(four), "state.json");
   EXPECT_EQ(read.settings, four.settings);
+}
+
+TEST(ResumeChecks, EpsilonOfTheNetwork_IsTheSameGivenOrNot) {
+  const auto settings = [](const std::string& model, const std::string& epsilon) {
+    ConfigTree tree = ConfigTree::from_json(
+        R"({"data": {"source": "synthetic"}, "model": {"name": ")" + model + "\"" + epsilon + "}}",
+        "job.json");
+    return weight_settings(make_job(tree));
+  };
+  for (const auto& [model, own, other] :
+       {std::tuple("resnet18", "1e-5", "1e-3"), {"mobilenet_v3_small", "1e-3", "1e-5"}}) {
+    const std::string key = R"(, "batch_norm_epsilon": )";
+    const WeightSettings usual = settings(model, "");
+    EXPECT_EQ(network_difference(usual, settings(model, key + own)), "") << model;
+    EXPECT_EQ(network_difference(settings(model, key + own), usual), "") << model;
+    EXPECT_NE(network_difference(settings(model, key + other), usual), "") << model;
+  }
 }
 
 TEST(ResumeChecks, OtherPreparationOfImages_IsADifference) {

@@ -88,12 +88,19 @@ Json with_plain_paths(Json before) {
   return before;
 }
 
-// fleetrun refuses what it does not know, before anything is written.
+// fleetrun refuses what it does not know, before anything is written. Its corrected line names the
+// job file, which does not exist then.
 LaunchRequest launch_request(const FineTuning& given, const std::string& job_file) {
   std::vector<std::string> words = given.launcher;
   words.push_back(job_file);
   words.insert(words.end(), given.job.begin(), given.job.end());
-  return parse_arguments(words);
+  try {
+    return parse_arguments(words);
+  } catch (const Error& error) {
+    const std::string& line = error.failure();
+    throw Error(error.code(), line.substr(0, line.find("\ncorrected: ")), error.where(),
+                error.next());
+  }
 }
 
 // Classes are below its folder train, if it has one.

@@ -98,7 +98,9 @@ TEST_F(FineTuneCommand, WrongLine_LeavesNoJobFile) {
   }
   EXPECT_THAT(refusal({"photos", "--weights"}), IsUsageError("--weights"));
   EXPECT_THAT(refusal({"photos", "--weight=w.pth"}), Advises(testing::HasSubstr("--weights")));
-  EXPECT_THAT(refusal({"photos", "--weights=w.pth", "--log_dri", "logs"}), IsUsageError());
+  const Error unknown = refusal({"photos", "--weights=w.pth", "--log_dri", "logs"});
+  EXPECT_THAT(unknown, IsUsageError());
+  EXPECT_EQ(unknown.failure().find("photos.json"), std::string::npos) << "there is no such file";
   EXPECT_THAT(refusal({"photos", "--weights=w.pth", "--nproc_per_node=many"}), IsUsageError());
   EXPECT_THAT(job_files(), IsEmpty());
 }
