@@ -52,8 +52,9 @@ void expect_near(const std::vector<float>& ours, const golden::Summary& theirs, 
                 tolerance * std::max(std::abs(theirs.values[i]), 10 * rms))
         << what << " [" << i * mine.step << "]";
   }
-  // Errors of the elements add up, mostly at random.
-  EXPECT_NEAR(mine.sum, theirs.sum, 4 * tolerance * (std::abs(theirs.sum) + norm)) << what;
+  // Errors of the elements add up, mostly at random. A maximum that rounds the other way, as one of
+  // GoogLeNet does with AVX2, changes a whole filter.
+  EXPECT_NEAR(mine.sum, theirs.sum, 16 * tolerance * (std::abs(theirs.sum) + norm)) << what;
 }
 
 class Trained {

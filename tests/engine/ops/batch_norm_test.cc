@@ -140,7 +140,7 @@ TEST(BatchNorm, LargerImages_MatchReference) {
   check_batch_norm({.x = {3, 5, 40}, .relu = true});
 }
 
-// Rows of a pixel or several, of one group or several, and a last row that is not whole.
+// Rows of a pixel or several, and a last row that is not whole.
 TEST(BatchNorm, ChannelsLast_MatchesReference) {
   for (const int64_t channels : {8, 24, 32, 40, 48, 64, 80, 96, 144}) {
     const Shape x{3, channels, 3, 3};
@@ -155,8 +155,9 @@ TEST(BatchNorm, ChannelsLast_MatchesReference) {
 // the smaller images.
 TEST(BatchNorm, ChannelsLastInPieces_MatchesReference) {
   if (op_device().backend() == "cuda") GTEST_SKIP() << "the CPU's loops";
-  for (const int64_t channels : {5, 24, 64, 320}) {
-    const Shape x{2, channels, 41, 43};
+  // More than 2,048 channels are several groups.
+  for (const Shape& x : {Shape{2, 5, 41, 43}, Shape{2, 24, 41, 43}, Shape{2, 64, 41, 43},
+                         Shape{2, 320, 41, 43}, Shape{2, 2064, 3, 5}, Shape{2, 1001, 3, 5}}) {
     OpCheck check = check_of_batch_norm({.x = x, .layout = Layout::channels_last(x)});
     check.check_gradient = false;
     check_op(check);
