@@ -36,24 +36,6 @@ TEST(Debug, RankThatWaits_RunsInTheForegroundAndItsCodeIsTheRanks) {
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
-TEST(Debug, RunningRank_SecondOneHasItsEnvironmentAndFolder) {
-  JobFolder job;
-  Fleetrun fleetrun(job, "job",
-                    {"--nproc_per_node=2", "sh", "-c",
-                     "test -e second && { pwd; echo $RANK; exit 0; }; : >ran.$RANK; "
-                     "while ! test -e over; do sleep 0.01; done"});
-  job.wait_for("ran.0");
-  job.wait_for("ran.1");
-  Fleetrun mark(job, "mark",
-                {"debug", "--rank=1", "--", "sh", "-c",
-                 "pwd; echo $RANK of $WORLD_SIZE; echo \"$@\"; : >second", "wrapper"});
-  EXPECT_EQ(mark.wait(), 0) << mark.output();
-  EXPECT_THAT(mark.output(), AllOf(HasSubstr("rank 1 already runs, as pid"), HasSubstr(job.path()),
-                                   HasSubstr("1 of 2\n"), HasSubstr("test -e second")));
-  std::ofstream(job.path() + "/over").flush();
-  EXPECT_EQ(fleetrun.wait(), 0) << fleetrun.output();
-}
-
 // The launcher records a rank a moment after its start.
 void wait_for_record(JobFolder& job, const std::string& text) {
   for (int tries = 0; tries < 3000; ++tries) {
@@ -62,6 +44,25 @@ void wait_for_record(JobFolder& job, const std::string& text) {
     ::usleep(20'000);
   }
   ADD_FAILURE() << "fleetrun status does not show '" << text << "'";
+}
+
+TEST(Debug, RunningRank_SecondOneHasItsEnvironmentAndFolder) {
+  JobFolder job;
+  Fleetrun fleetrun(job, "job",
+                    {"--nproc_per_node=2", "sh", "-c",
+                     "test -e second && { pwd; echo $RANK; exit 0; }; : >ran.$RANK; "
+                     "while ! test -e over; do sleep 0.01; done"});
+  job.wait_for("ran.0");
+  job.wait_for("ran.1");
+  wait_for_record(job, "rank 1  pid");
+  Fleetrun mark(job, "mark",
+                {"debug", "--rank=1", "--", "sh", "-c",
+                 "pwd; echo $RANK of $WORLD_SIZE; echo \"$@\"; : >second", "wrapper"});
+  EXPECT_EQ(mark.wait(), 0) << mark.output();
+  EXPECT_THAT(mark.output(), AllOf(HasSubstr("rank 1 already runs, as pid"), HasSubstr(job.path()),
+                                   HasSubstr("1 of 2\n"), HasSubstr("test -e second")));
+  std::ofstream(job.path() + "/over").flush();
+  EXPECT_EQ(fleetrun.wait(), 0) << fleetrun.output();
 }
 
 TEST(Debug, Attach_GetsThePid) {
