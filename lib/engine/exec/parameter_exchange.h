@@ -54,6 +54,7 @@ class ParameterExchange {
   virtual void merge_rows(Executor& /*executor*/) {}
   // For a checkpoint within such an update, and its resume: this rank's sums.
   virtual std::vector<MergedRows> merged_rows() const { return {}; }
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): implementations keep it
   virtual void restore_merged_rows(std::vector<MergedRows> /*rows*/) {}
   // After the gradients of step `step` have been computed, if the step ends with an update. Returns
   // when the next step may use the parameters.
@@ -63,6 +64,7 @@ class ParameterExchange {
   virtual bool apart() const { return false; }
   // If ranks are apart(): while update() waits for slower ones, it calls this function about twice
   // a second; null: none.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): implementations keep it
   virtual void on_wait(std::function<void()> /*call*/) {}
   // The servers have all updates of this rank.
   virtual void settle(Executor& /*executor*/) {}
