@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "data/adjust_image.h"
+#include "data/pixel_scratch.h"
 
 namespace fleet::data {
 namespace {
@@ -75,8 +76,9 @@ void blur_rows(float* pixels, int64_t height, int64_t width, const Weights& weig
 
 void blur_columns(float* pixels, int64_t height, int64_t width, const Weights& weights,
                   Edges edges) {
-  const std::vector<float> before(pixels, pixels + height * width);
-  const auto row = [&](int64_t y) { return before.data() + within(y, height, edges) * width; };
+  const PixelScratch before(sizeof(float) * height * width);
+  std::copy_n(pixels, height * width, before.floats());
+  const auto row = [&](int64_t y) { return before.floats() + within(y, height, edges) * width; };
   std::vector<const float*> above(weights.size()), below(weights.size());
   for (int64_t y = 0; y < height; ++y, pixels += width) {
     for (int64_t k = 0; k < std::ssize(weights); ++k) above[k] = row(y - k), below[k] = row(y + k);

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <numbers>
 
 #include "data/adjust_image.h"
+#include "data/pixel_scratch.h"
 
 namespace fleet::data {
 namespace {
@@ -89,13 +89,13 @@ class PixelGrid {
       : height_(planes.image.height),
         width_(planes.image.width),
         stride_(width_ + 2 * kPadding),
-        pixels_(
-            std::make_unique_for_overwrite<Pixel[]>(size_t(stride_) * (height_ + 2 * kPadding))) {
+        memory_(sizeof(Pixel) * stride_ * (height_ + 2 * kPadding)),
+        pixels_(static_cast<Pixel*>(memory_.get())) {
     const int last = planes.image.channels - 1;
     const float *red = planes.channel(0), *green = planes.channel(std::min(1, last)),
                 *blue = planes.channel(last);
     for (int y = 0; y < height_; ++y) {
-      Pixel* row = pixels_.get() + at(0, y);
+      Pixel* row = pixels_ + at(0, y);
       const size_t begin = size_t(y) * width_;
       for (int x = 0; x < width_; ++x) {
         row[x] = Pixel{red[begin + x], green[begin + x], blue[begin + x], 0};
@@ -112,20 +112,21 @@ class PixelGrid {
   // Positions up to kPadding outside the image.
   int at(int x, int y) const { return (y + kPadding) * stride_ + x + kPadding; }
   int stride() const { return stride_; }
-  const Pixel* data() const { return pixels_.get(); }
+  const Pixel* data() const { return pixels_; }
 
  private:
   void pad_row(int y, int from, bool black) {
-    Pixel* row = pixels_.get() + at(-kPadding, y);
+    Pixel* row = pixels_ + at(-kPadding, y);
     if (black) {
       std::fill_n(row, stride_, Pixel{});
     } else {
-      std::copy_n(pixels_.get() + at(-kPadding, from), stride_, row);
+      std::copy_n(pixels_ + at(-kPadding, from), stride_, row);
     }
   }
 
   int height_, width_, stride_;
-  std::unique_ptr<Pixel[]> pixels_;
+  PixelScratch memory_;
+  Pixel* pixels_;
 };
 
 // Where the pixels of a span come from: the first tap, and the weights of the taps.

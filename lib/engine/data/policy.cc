@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/number_text.h"
 #include "base/text.h"
+#include "data/pixel_scratch.h"
 
 namespace fleet::data {
 namespace {
@@ -69,15 +70,16 @@ void apply(const PolicyDraw& draw, const ImagePlanes& planes) {
     for (const ImageStep& step : draw.chains[0].steps) apply(step, planes);
     return;
   }
-  const std::vector<float> before(planes.pixels, planes.pixels + count);
-  std::vector<float> changed(count);
+  const PixelScratch before(count * sizeof(float)), changed(count * sizeof(float));
+  std::copy_n(planes.pixels, count, before.floats());
   for (size_t i = 0; i < count; ++i) planes.pixels[i] *= draw.own;
   for (const PolicyDraw::Chain& chain : draw.chains) {
-    std::copy_n(before.begin(), count, changed.begin());
+    std::copy_n(before.floats(), count, changed.floats());
     ImagePlanes copy = planes;
-    copy.pixels = changed.data();
+    copy.pixels = changed.floats();
     for (const ImageStep& step : chain.steps) apply(step, copy);
-    for (size_t i = 0; i < count; ++i) planes.pixels[i] += chain.weight * changed[i];
+    const float* result = changed.floats();
+    for (size_t i = 0; i < count; ++i) planes.pixels[i] += chain.weight * result[i];
   }
 }
 
