@@ -103,11 +103,20 @@ LaunchRequest launch_request(const FineTuning& given, const std::string& job_fil
   }
 }
 
-// Classes are below its folder train, if it has one.
-void check_folder(const std::string& folder) {
+// Whether the line says where the photographs are, or what else the data are.
+bool names_data(const std::vector<std::string>& job) {
+  return std::any_of(job.begin(), job.end(), [](const std::string& word) {
+    return word.find("data.train") != std::string::npos ||
+           word.find("data.source") != std::string::npos;
+  });
+}
+
+// Classes are below its folder train, if it has one and `job` names no other.
+void check_folder(const std::string& folder, const std::vector<std::string>& job) {
   const std::string path = expand_home(folder);
   if (!path_exists(path)) refuse("'" + folder + "' does not exist", "finetune", kClassFolders);
   if (!is_folder(path)) refuse("'" + folder + "' is not a folder", "finetune", kClassFolders);
+  if (names_data(job)) return;
   const bool split = is_folder(path + "/train");
   std::error_code error;
   const fs::directory_iterator entries(split ? path + "/train" : path, error);
@@ -237,7 +246,7 @@ FineTuning read_fine_tuning(const std::vector<std::string>& words) {
            "finetune", kClassFolders);
   }
   given.folder = plain_path(parsed.words[0]);
-  check_folder(given.folder);
+  check_folder(given.folder, given.job);
   if (given.weights.empty()) {
     refuse("--weights is missing", "finetune",
            "give a folder of timm, or a file of weights: fleetrun finetune photos/ --weights DIR");

@@ -74,6 +74,12 @@ TEST_F(FineTuneCommand, FolderWithASlash_IsTheSameJob) {
   EXPECT_FALSE(write_fine_tuning_job(read_fine_tuning({"flat", "--weights=w.pth"})));
 }
 
+TEST_F(FineTuneCommand, FolderThatTheLineNames_HasTheClasses) {
+  for (const char* setting : {"--set=data.train.folder=pictures", "--set=data.source=image_list"}) {
+    EXPECT_EQ(read_fine_tuning({"bare", "--weights=w.pth", setting}).folder, "bare") << setting;
+  }
+}
+
 TEST_F(FineTuneCommand, AnotherJob_IsNotReplaced) {
   write_file_atomically("photos.json", "{}");
   write_file_atomically("v.pth", "");
