@@ -45,6 +45,14 @@ std::vector<uint8_t> picture(int height, int width, int channels, int seed) {
 
 std::string jpeg_of(const std::vector<uint8_t>& pixels, int height, int width, int channels,
                     int quality, bool progressive) {
+  return jpeg_with(pixels, height, width, channels, quality, [&](jpeg_compress_struct& info) {
+    if (channels == 4) info.write_Adobe_marker = TRUE;
+    if (progressive) jpeg_simple_progression(&info);
+  });
+}
+
+std::string jpeg_with(const std::vector<uint8_t>& pixels, int height, int width, int channels,
+                      int quality, const std::function<void(jpeg_compress_struct&)>& adjust) {
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};
   info.err = jpeg_std_error(&errors);
@@ -58,8 +66,7 @@ std::string jpeg_of(const std::vector<uint8_t>& pixels, int height, int width, i
   info.in_color_space = channels == 1 ? JCS_GRAYSCALE : channels == 3 ? JCS_RGB : JCS_CMYK;
   jpeg_set_defaults(&info);
   jpeg_set_quality(&info, quality, TRUE);
-  if (channels == 4) info.write_Adobe_marker = TRUE;
-  if (progressive) jpeg_simple_progression(&info);
+  adjust(info);
   jpeg_start_compress(&info, TRUE);
   while (info.next_scanline < info.image_height) {
     auto* row = const_cast<uint8_t*>(&pixels[size_t{info.next_scanline} * width * channels]);

@@ -10,6 +10,8 @@
 #include "base/config.h"
 #include "data/pipeline.h"
 
+struct jpeg_compress_struct;  // jpeglib.h
+
 namespace fleet::data::testing {
 
 class TempFolder {
@@ -31,6 +33,9 @@ std::vector<uint8_t> picture(int height, int width, int channels, int seed = 0);
 // channels 1 grey, 3 RGB, 4 CMYK as Adobe writes it (inverted).
 std::string jpeg_of(const std::vector<uint8_t>& pixels, int height, int width, int channels,
                     int quality = 95, bool progressive = false);
+// adjust: after libjpeg's defaults for this quality.
+std::string jpeg_with(const std::vector<uint8_t>& pixels, int height, int width, int channels,
+                      int quality, const std::function<void(jpeg_compress_struct&)>& adjust);
 // channels 1, 3 or 4 (RGBA).
 std::string png_of(const std::vector<uint8_t>& pixels, int height, int width, int channels);
 // 16 bits a channel, interlaced: RGB or grey bytes as high bytes, with noise below.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/decode.h"
+#include "tests/engine/data/helpers.h"
 
 namespace fleet::data {
 namespace {
@@ -21,38 +22,20 @@ struct JpegEncoding {
 };
 
 std::string jpeg_by(const JpegEncoding& by, unsigned seed) {
-  jpeg_compress_struct info{};
-  jpeg_error_mgr errors{};
-  info.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&info);
-  unsigned char* memory = nullptr;
-  unsigned long size = 0;
-  jpeg_mem_dest(&info, &memory, &size);
-  info.image_width = by.width;
-  info.image_height = by.height;
-  info.input_components = by.channels;
-  info.in_color_space = by.channels == 1 ? JCS_GRAYSCALE : by.channels == 3 ? JCS_RGB : JCS_CMYK;
-  jpeg_set_defaults(&info);
-  jpeg_set_quality(&info, by.quality, TRUE);
-  info.comp_info[0].h_samp_factor = by.across;
-  info.comp_info[0].v_samp_factor = by.down;
-  info.restart_interval = by.restart;
-  info.optimize_coding = by.fitted ? TRUE : FALSE;
-  jpeg_start_compress(&info, TRUE);
   std::mt19937 random(seed);
-  std::vector<uint8_t> row(size_t(by.width) * by.channels);
-  for (int y = 0; y < by.height; ++y) {
-    for (size_t x = 0; x < row.size(); ++x) {
-      row[x] = static_cast<uint8_t>(by.noise ? random() : x * 3 + y * 2 + random() % 16);
-    }
-    JSAMPROW rows = row.data();
-    jpeg_write_scanlines(&info, &rows, 1);
+  const auto size = static_cast<size_t>(by.width) * by.channels;
+  std::vector<uint8_t> pixels(size * by.height);
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    const size_t x = i % size, y = i / size;
+    pixels[i] = static_cast<uint8_t>(by.noise ? random() : x * 3 + y * 2 + random() % 16);
   }
-  jpeg_finish_compress(&info);
-  jpeg_destroy_compress(&info);
-  std::string bytes(reinterpret_cast<char*>(memory), size);
-  std::free(memory);
-  return bytes;
+  return testing::jpeg_with(pixels, by.height, by.width, by.channels, by.quality,
+                            [&](jpeg_compress_struct& info) {
+                              info.comp_info[0].h_samp_factor = by.across;
+                              info.comp_info[0].v_samp_factor = by.down;
+                              info.restart_interval = by.restart;
+                              info.optimize_coding = by.fitted ? TRUE : FALSE;
+                            });
 }
 
 // What libjpeg makes of a file, with JpegEntropy or alone.
