@@ -81,7 +81,7 @@ class JpegEntropy {
   static constexpr size_t kMostOfMcu = 2560;
   static constexpr size_t kPiece = 16 << 10;
   Bits bits_{};
-  const uint8_t *source_ = nullptr, *source_end_ = nullptr;  // what is not in piece_ yet
+  const uint8_t *source_ = nullptr, *source_end_ = nullptr;  // the rest, behind piece_
   // A part of the scan without the zeros that follow bytes of 0xff. Zeros are behind the last byte
   // before a marker or the end of the file.
   std::array<uint8_t, kPiece + kMostOfMcu + sizeof(uint64_t)> piece_;

@@ -188,8 +188,7 @@ class Executor {
   TraceRecorder* trace_ = nullptr;
   std::vector<uint32_t> trace_tracks_;  // by stream
   std::vector<int64_t> trace_begins_;   // by stream: when its current operation began
-  std::vector<int>
-      trace_ends_;  // by stream: the mark behind its last operation, or StreamTimer::kNoMark
+  std::vector<int> trace_ends_;         // by stream: the mark behind its last operation
   // For a device other than the host: marks of its streams, and the operations between them.
   std::unique_ptr<StreamTimer> timer_;
   struct TimedOp;

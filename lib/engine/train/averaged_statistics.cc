@@ -35,7 +35,7 @@ void AveragedStatistics::update() {
   for (const VarId average : averages_) before.push_back(executor.values<float>(average));
   if (run_batches()) {
     average_over_ranks();
-  } else {  // the last batch may have been a placeholder
+  } else {  // a rank may have taken a placeholder for a batch that it could not read
     for (size_t i = 0; i < averages_.size(); ++i) executor.write(averages_[i], before[i]);
   }
   // Also at the end of an epoch: the epoch of the pass may have batches left.
